@@ -1,0 +1,88 @@
+"""What a checker can say about a trace: verdicts, violations, verified steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from guard.procedure.model import StepKind, Value
+
+
+class Verdict(StrEnum):
+    """Three-valued: a prefix may be right so far and still go wrong."""
+
+    PENDING = "pending"
+    PASSED = "passed"
+    FAILED = "failed"  # final: no later text can undo it
+
+
+class Kind(StrEnum):
+    """How a trace departs from its procedure; metrics, audit, feedback and docs use these strings."""
+
+    SKIPPED_STEP = "skipped_step"
+    EXTRA_STEP = "extra_step"
+    REPEATED_STEP = "repeated_step"
+    SELF_CORRECTION = "self_correction"
+    WRONG_EXPRESSION = "wrong_expression"
+    WRONG_VALUE = "wrong_value"
+    WRONG_BRANCH = "wrong_branch"
+    INADMISSIBLE_VALUE = "inadmissible_value"
+    UNGROUNDED_VALUE = "ungrounded_value"
+    WRONG_CALL = "wrong_call"
+    UNCONFIRMED_CALL = "unconfirmed_call"
+    PREMATURE_ANSWER = "premature_answer"
+    MISSING_ANSWER = "missing_answer"
+    WRONG_ANSWER = "wrong_answer"
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    LIMIT_EXCEEDED = "limit_exceeded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One departure.
+
+    `step` is the path of the expected step (for an extra step, as written; "" before the first line and
+    at the closing line); `step_kind` its kind, None where there is no such step. `at` is the offset of
+    the first character of the wrong unit (line, expression, value or quote), in code points from the
+    start of the response. `expected` and `found` are for people, each cut to 200 characters.
+    `cell` is the index of the wrong cell in the expected line, where one is to blame.
+    """
+
+    kind: Kind
+    step: str
+    at: int
+    expected: str
+    found: str
+    step_kind: StepKind | None = None
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepVerified:
+    """One line that is right. `text` is the line as written with its end, `end` the offset behind it.
+
+    `value` is the value it carries (the model's, for a decision).
+    """
+
+    path: str
+    kind: StepKind
+    label: str | None
+    target: str | None
+    value: Value
+    text: str
+    at: int
+    end: int
+    decided: bool  # the value was the model's to decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """Text that is part of the response but not of the trace: a preamble, a code fence, a repeated line."""
+
+    text: str
+    at: int
+    why: str
+
+
+Judgement = StepVerified | Ignored | Violation

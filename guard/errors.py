@@ -1,0 +1,163 @@
+"""The exception tree: everybody's mistakes but the model's.
+
+A model's mistake is a `guard.check.verdict.Violation`, which is data. Exceptions belong to
+
+    GuardError
+    ├─ ProcedureError       the author of a procedure (many problems, each with place and caret)
+    ├─ ConfigError          the operator
+    ├─ RequestError         the client
+    ├─ UpstreamError        the network and the model server
+    │  ├─ UpstreamConnectError
+    │  ├─ UpstreamTimeout
+    │  ├─ UpstreamStatusError
+    │  └─ UpstreamProtocolError
+    └─ InvalidState         ourselves
+
+Each class says which HTTP `status` it is answered with and whether the same request may succeed
+when it is sent again (`retryable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class GuardError(Exception):
+    """The root; never raised itself."""
+
+    status: ClassVar[int]
+    retryable: ClassVar[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a text somebody wrote.
+
+    `line` and `column` count from 1, columns in characters. `snippet` is the line with a caret
+    below it, empty where there is no text to show. `help` says what to write instead.
+    """
+
+    file: str
+    line: int
+    column: int
+    message: str
+    help: str = ""
+    snippet: str = ""
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        parts = [f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message}"]
+        if self.snippet:
+            parts.append(self.snippet)
+        if self.help:
+            parts.append(f"  help: {self.help}")
+        return "\n".join(parts)
+
+
+class ProcedureError(GuardError):
+    """A procedure cannot be compiled. `problems` has all of them, in the order of the text."""
+
+    status = 500
+    retryable = False
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class ConfigError(GuardError):
+    """The configuration cannot be used. `problems` are (path of the key, what is wrong) pairs."""
+
+    status = 500
+    retryable = False
+
+    def __init__(self, problems: Sequence[tuple[str, str]], *, file: str = "") -> None:
+        self.problems = tuple(problems)
+        self.file = file
+        where = f"{file}: " if file else ""
+        super().__init__("\n".join(f"{where}{key}: {message}" for key, message in self.problems))
+
+
+class RequestError(GuardError):
+    """The client asked for something that cannot be done. Answered as OpenAI's error object."""
+
+    status = 400
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str = "invalid_request",
+        status: int = 400,
+        type: str = "invalid_request_error",  # noqa: A002 (the name of the wire field)
+    ) -> None:
+        super().__init__(message)
+        self.message, self.param, self.code, self.type = message, param, code, type
+        self.http_status = status
+
+
+class UpstreamError(GuardError):
+    """The model server could not be used.
+
+    `retry_after_s` is what the server asked for, if it did; `body` is what it answered, cut to a
+    limit, for errors that are passed on to the client (4xx).
+    """
+
+    status = 502
+    retryable = True
+    code: ClassVar[str] = "upstream_error"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class UpstreamConnectError(UpstreamError):
+    """No connection: refused, unreachable, name not found, TLS."""
+
+    status = 502
+    retryable = True
+    code = "upstream_connect_error"
+
+
+class UpstreamTimeout(UpstreamError):
+    """Nothing came for too long."""
+
+    status = 504
+    retryable = True
+    code = "upstream_timeout"
+
+
+class UpstreamStatusError(UpstreamError):
+    """The server answered with an error status. `code` of the instance is the status."""
+
+    status = 502
+    retryable = False
+    code = "upstream_status"
+
+    def __init__(
+        self, message: str, *, upstream_status: int, body: bytes = b"", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.upstream_status = upstream_status
+        self.body = body
+
+
+class UpstreamProtocolError(UpstreamError):
+    """The server answered something that is not the protocol: HTML, broken JSON, cut lines."""
+
+    status = 502
+    retryable = True
+    code = "upstream_protocol_error"
+
+
+class InvalidState(GuardError, AssertionError):  # noqa: N818 (a state, like asyncio's)
+    """A core object was used against its contract: a bug of ours."""
+
+    status = 500
+    retryable = False

@@ -1,0 +1,126 @@
+"""What an execution yields: the step that must come next, with what the guard knows of its line.
+
+A line is `path head cells tail`, for instance
+
+    5[2].1 part = 4 * 61.20 * (1 - 0%) = 244.80
+    ------ ------ -------------------   ------
+    path   head   working               value     (one cell, no lead, no tail)
+
+    9 return {"net": 274.50, "total": 274.50 + 54.90 = 329.40}
+             --------        ---------                       -
+             lead            lead                            tail   (two cells)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from guard.procedure.model import StepKind, Type, Value
+
+
+class Unknown(Enum):
+    """The value of what the model has yet to decide, and of all that depends on it."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A place in a working whose value the guard does not know yet."""
+
+    type: Type
+
+
+Working = tuple[str | Hole, ...]  # text, with holes where operands are unknown; no two texts adjoin
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value that a line carries.
+
+    `key` says where it stands in the line's value: () for the value itself, ("total",) for a field,
+    ("lines", 0, "qty") deeper. `lead` is the literal text before it. `working` is the substituted
+    expression, None where the cell is its value alone. `spelling` is the value's canonical text,
+    None where `value` is UNKNOWN.
+    """
+
+    key: tuple[str | int, ...]
+    lead: str
+    working: Working | None
+    value: Value | Unknown
+    spelling: str | None
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What bounds a value that the model decides.
+
+    `sources` are (name, text) pairs that a quote may come from; `quote` says that one is required.
+    `admissible` returns None for a value that may stand, else why it may not (type, range,
+    enumeration, `where`), in the words of a violation's `expected`.
+    """
+
+    type: Type
+    sources: tuple[tuple[str, str], ...]
+    quote: bool
+    admissible: Callable[[Value], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The step that must come next.
+
+    `path` is the number with loop passes (`5[2].1`); `number` the one in the procedure's text (`5.1`);
+    `label` the author's name for the step, if any; `target` the variable it gives a value, if any.
+    """
+
+    path: str
+    number: str
+    kind: StepKind
+    label: str | None
+    target: str | None
+    head: str
+    cells: tuple[Cell, ...]
+    tail: str = ""
+    decision: Decision | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether the guard knows all of this line, so that it could write it itself."""
+        return self.decision is None and all(cell.spelling is not None for cell in self.cells)
+
+
+class EndKind(Enum):
+    """How an execution came to its end."""
+
+    RETURN = "return"
+    DENY = "deny"
+    FAILED = "failed"  # a false check, division by zero, a list longer than its bound, ...
+    UNDETERMINED = "undetermined"  # a branch or loop hangs on a value that nobody has decided
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of an execution: what a generator returns.
+
+    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY; `path` and
+    `reason` say where and why it FAILED or is UNDETERMINED.
+    """
+
+    kind: EndKind
+    value: Value | Unknown | None = None
+    path: str = ""
+    reason: str = ""
+
+
+# Yields what must come next. Is sent the value that was observed: for a decision the model's value (or
+# UNKNOWN to go on without it), for everything else None to take the computed value, or a value to go on
+# from instead (offline, after a wrong one; only where the step has a single cell). Returns its Ending.
+Execution = Generator[Expected, "Value | Unknown | None", Ending]

@@ -1,0 +1,252 @@
+"""What goes into a run and what comes out: upstream events in, commands out. All of it is data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from guard.check.verdict import Ignored, StepVerified, Violation
+from guard.errors import UpstreamError
+from guard.procedure.model import StepKind, Value
+
+Message = dict[str, object]  # one message of a chat request, as on the wire
+
+
+class Outcome(StrEnum):
+    """What a run came to; the label `outcome` of metrics."""
+
+    ACCEPTED_FIRST = "accepted_first"
+    ACCEPTED_AFTER_RETRY = "accepted_after_retry"
+    ACCEPTED_BY_FALLBACK = "accepted_by_fallback"
+    REPAIRED = "repaired"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    PASSTHROUGH = "passthrough"
+
+
+class Strategy(StrEnum):
+    """Why a generation was opened; the label `strategy` of metrics."""
+
+    INITIAL = "initial"
+    DECISION = "decision"  # re-opened behind a model decision, with a narrower grammar
+    RESTART = "restart"
+    FEEDBACK = "feedback"
+    RESUME = "resume"
+    SCAFFOLD = "scaffold"
+    FALLBACK = "fallback"
+    REPAIR = "repair"  # continued behind a line that the guard wrote
+    TRANSPORT = "transport"  # the same again after a fault of the network
+
+
+class Result(StrEnum):
+    """What became of a generation; the label `result` of metrics."""
+
+    PASSED = "pass"
+    DECIDED = "decided"  # cut on purpose behind a model decision or at the end of the trace
+    VIOLATION = "violation"
+    UPSTREAM_ERROR = "upstream_error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+
+
+class StepClass(StrEnum):
+    """How an expected step ended."""
+
+    VERIFIED = "verified"
+    SCAFFOLDED = "scaffolded"
+    MODEL_DECIDED = "model_decided"
+    REPAIRED = "repaired"
+    COMPUTED = "computed"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a run must know of an upstream. `dialect` is None where it takes no grammar."""
+
+    name: str
+    model: str
+    prefill: bool
+    dialect: Literal["gbnf"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one generation; `estimated` where the server did not report them."""
+
+    prompt: int = 0
+    completion: int = 0
+    estimated: bool = False
+
+
+# --- in ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The upstream wrote some of its answer. `tokens`: how many the piece is thought to be."""
+
+    text: str
+    tokens: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The upstream finished by itself. `finish_reason` as on the wire."""
+
+    finish_reason: str | None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The upstream could not be used, or stopped being usable."""
+
+    error: UpstreamError
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A wait that was asked for is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTime:
+    """The run's wall time is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The client has gone."""
+
+
+RunEvent = Text | Ended | Failed | Waited | OutOfTime | Cancelled
+
+
+# --- out -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Open a generation. At most one is open at a time.
+
+    `prefix` is what the assistant has said already (the upstream continues it; never ends in white
+    space; "" where the upstream cannot or need not). `grammar` covers what comes behind the prefix.
+    `generation` counts every one from 1; `attempt` only those opened because of a violation, from 1.
+    """
+
+    generation: int
+    attempt: int
+    upstream: str
+    strategy: Strategy
+    messages: tuple[Message, ...]
+    prefix: str
+    grammar: str | None
+    max_tokens: int
+    temperature: float | None
+    top_p: float | None = None
+    seed: int | None = None
+    resume_from: str = ""  # path of the first step that is not verified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Close the generation that is open, whether it has ended or must be cut."""
+
+    generation: int
+    result: Result
+    usage: Usage
+    discarded: int = 0  # completion tokens that were not kept, of `usage.completion`
+    error: UpstreamError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emit:
+    """A step that the client may have. `text` is its line with its end."""
+
+    step: str
+    kind: StepKind
+    step_class: StepClass
+    text: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """Something that was judged, for metrics, spans and logs."""
+
+    judgement: StepVerified | Ignored | Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Send `Waited` after so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Steps by how they ended. `expected` is None where a loop or branch was never decided."""
+
+    expected: int | None = None
+    verified: int = 0
+    scaffolded: int = 0
+    model_decided: int = 0
+    repaired: int = 0
+    computed: int = 0
+    missing: int | None = None
+
+    @property
+    def fidelity(self) -> float | None:
+        """Share of the expected steps that the model wrote all of; None where undetermined."""
+        return self.verified / self.expected if self.expected else None
+
+    @property
+    def upheld(self) -> float | None:
+        """Share of the expected steps that are neither missing nor repaired."""
+        if not self.expected or self.missing is None:
+            return None
+        return (self.expected - self.missing - self.repaired) / self.expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunError:
+    """Why there is no answer: an OpenAI error object and its status."""
+
+    status: int
+    type: str
+    code: str
+    message: str
+    param: str | None = None
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The run is over; nothing comes after this.
+
+    `answer` is what the client reads (canonical spelling), `end` which end of the procedure it was;
+    both None where there is none. `trace` is the verified text with its opening and closing lines.
+    """
+
+    outcome: Outcome
+    end: Literal["return", "deny"] | None
+    answer: str | None
+    trace: str
+    attempts: int
+    generations: int
+    violations: tuple[Violation, ...]
+    steps: Counts
+    usage: tuple[Usage, ...]  # one a generation, in order
+    error: RunError | None = None
+    reason: str = ""  # in words, why it ended as it did
+    finish_reason: str = "stop"
+    classes: dict[str, StepClass] = field(default_factory=dict)  # step path -> class
+
+
+Command = Open | Close | Emit | Observe | Wait | Finish
