@@ -1,0 +1,1 @@
+"""Procedures that ship with stepguard, as package data."""

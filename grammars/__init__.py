@@ -1,0 +1,1 @@
+"""The grammars of procedures and traces, as package data."""

@@ -1,0 +1,1 @@
+"""Is it being done right: the checker, its verdicts and its reports."""

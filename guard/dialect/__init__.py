@@ -1,0 +1,1 @@
+"""How a backend is told what may be written: grammars narrowed to a procedure."""

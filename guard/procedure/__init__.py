@@ -1,0 +1,1 @@
+"""What must be done: procedures as written, validated, compiled and executed."""

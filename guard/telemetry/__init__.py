@@ -1,0 +1,1 @@
+"""What others get to see: metrics and spans."""

@@ -1,0 +1,1 @@
+"""How doing it is written down: traces read, rendered and explained."""

@@ -1,0 +1,1 @@
+"""What OpenAI-compatible JSON and event streams look like."""
