@@ -137,6 +137,7 @@ class Open:
     `prefix` is what the assistant has said already (the upstream continues it; never ends in white
     space; "" where the upstream cannot or need not). `grammar` covers what comes behind the prefix.
     `generation` counts every one from 1; `attempt` only those opened because of a violation, from 1.
+    `model` is the target's: the name that the upstream knows the model by.
     """
 
     generation: int
@@ -151,6 +152,7 @@ class Open:
     top_p: float | None = None
     seed: int | None = None
     resume_from: str = ""  # path of the first step that is not verified
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
