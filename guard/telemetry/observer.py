@@ -2,7 +2,7 @@
 
     observer = FanOut([metrics, spans])
     run = observer.run_started(info)        one bound request
-    run.opened(command, target)             before each generation
+    run.opened(command)                     before each generation
     run.observed(judgement)                 for each `Observe`
     run.closed(command)                     behind each generation
     run.emitted(command, elapsed_s)         for each `Emit`
@@ -26,7 +26,7 @@ from typing import Literal
 
 from guard.check.verdict import Judgement
 from guard.procedure.model import StepKind
-from guard.run.messages import Close, Emit, Finish, Open, Target
+from guard.run.messages import Close, Emit, Finish, Open
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +74,8 @@ class Refusal:
 class RunObserver:
     """Hears one run. The methods of this class do nothing: override what is of interest."""
 
-    def opened(self, command: Open, target: Target) -> None:
-        """Hear that a generation is opened on `target`."""
+    def opened(self, command: Open) -> None:
+        """Hear that a generation is opened."""
 
     def closed(self, command: Close) -> None:
         """Hear that the open generation is closed; `command` says why and what it cost."""
@@ -133,10 +133,7 @@ class FanOut(Observer):
         """See `Observer`."""
         runs: list[tuple[str, RunObserver]] = []
         for observer in self.observers:
-            try:
-                runs.append((observer.name, observer.run_started(info)))
-            except Exception:  # noqa: BLE001 (whatever it is, the request goes on)
-                self.observer_failed(observer.name)
+            self.isolate(observer.name, self._join, runs, observer, info)
         return _FanOutRun(self, runs)
 
     def request_refused(self, refusal: Refusal) -> None:
@@ -160,24 +157,28 @@ class FanOut(Observer):
         for observer in self.observers:
             self.isolate(observer.name, observer.close)
 
-    def isolate(self, name: str, tell: Callable[..., None], *args: object) -> None:
-        """Call one observer; an exception of it ends here."""
-        try:
-            tell(*args)
-        except Exception:  # noqa: BLE001 (whatever it is, the request goes on)
-            self.observer_failed(name)
-
     def observer_failed(self, name: str) -> None:
-        """Count a failure and tell the other observers. To be called where the exception is handled."""
+        """Count a failure and tell the other observers."""
         self.failures[name] += 1
-        if self.failures[name] == 1:
-            log.error("observer %r failed; further failures are only counted", name, exc_info=True)
         for observer in self.observers:
             if observer.name != name:
                 try:
                     observer.observer_failed(name)
                 except Exception:  # noqa: BLE001 (one that cannot even hear this is only counted)
                     self.failures[observer.name] += 1
+
+    def isolate(self, name: str, tell: Callable[..., None], *args: object) -> None:
+        """Call one observer; an exception of it ends here."""
+        try:
+            tell(*args)
+        except Exception:
+            if not self.failures[name]:
+                log.exception("observer %r failed; further failures are only counted", name)
+            self.observer_failed(name)
+
+    @staticmethod
+    def _join(runs: list[tuple[str, RunObserver]], observer: Observer, info: RunInfo) -> None:
+        runs.append((observer.name, observer.run_started(info)))
 
 
 class _FanOutRun(RunObserver):
@@ -186,9 +187,9 @@ class _FanOutRun(RunObserver):
     def __init__(self, fan_out: FanOut, runs: list[tuple[str, RunObserver]]) -> None:
         self._isolate, self._runs = fan_out.isolate, runs
 
-    def opened(self, command: Open, target: Target) -> None:
+    def opened(self, command: Open) -> None:
         for name, run in self._runs:
-            self._isolate(name, run.opened, command, target)
+            self._isolate(name, run.opened, command)
 
     def closed(self, command: Close) -> None:
         for name, run in self._runs:
