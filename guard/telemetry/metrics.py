@@ -1,0 +1,271 @@
+"""Prometheus: what the endpoint did, as counters and histograms in a registry of its own.
+
+Label values come from closed sets, never from a client: unknown models count as `other`, requests
+without a procedure as `(none)`. Every combination of a procedure's closed sets exists from the start
+with 0, so that the first failure is visible to `rate()`; its children are looked up once and kept.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections import Counter as Tally
+from collections.abc import Collection, Iterable, Mapping
+from itertools import product
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from guard.check.verdict import Judgement, Kind, Violation
+from guard.procedure.model import StepKind
+from guard.run.messages import Close, Emit, Finish, Open, Outcome, Result, StepClass, Strategy, Usage
+from guard.telemetry.observer import Observer, Refusal, RunInfo, RunObserver, Stage
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+NO_PROCEDURE: Final = "(none)"  # no name: parentheses cannot occur in one
+NO_STEP: Final = "none"
+OTHER: Final = "other"
+MAX_CODES: Final = 100  # different values of `code`; more are folded into `other`
+
+# Outcomes after which a step that is missing is nobody's infidelity: the run was stopped from outside.
+STOPPED: Final = frozenset({Outcome.ERROR, Outcome.CANCELLED})
+
+TOKEN_TYPES: Final = ("input", "output")
+DISPOSITIONS: Final = ("delivered", "discarded")
+SOURCES: Final = ("reported", "estimated")
+
+SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
+OVERHEAD_SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+
+PASSES: Final = re.compile(r"\[[0-9]+\]")
+
+
+class _Children(dict[tuple[str, ...], Counter]):
+    """The children of a counter whose first label is fixed: made at their first use, then kept."""
+
+    def __init__(self, family: Counter, first: str, closed: Iterable[tuple[str, ...]]) -> None:
+        super().__init__()
+        self._family, self._first = family, first
+        for rest in closed:
+            self[rest]  # creates it with 0
+
+    def __missing__(self, rest: tuple[str, ...]) -> Counter:
+        child = self[rest] = self._family.labels(self._first, *rest)
+        return child
+
+
+class _Procedure:
+    """What is counted for one procedure; without `kinds`, for requests that have none."""
+
+    def __init__(self, metrics: Metrics, name: str, kinds: Collection[StepKind] = ()) -> None:
+        bound = tuple(outcome for outcome in Outcome if outcome is not Outcome.PASSTHROUGH)
+        outcomes = bound if kinds else (Outcome.PASSTHROUGH, Outcome.ERROR)
+        strategies = tuple(Strategy) if kinds else ()
+        blamed = (*sorted(set(kinds)), NO_STEP) if kinds else ()
+        self.requests = _Children(metrics.requests, name, product(outcomes))
+        self.attempts = _Children(metrics.attempts, name, product(strategies, Result))
+        self.steps = _Children(metrics.steps, name, product(sorted(set(kinds)), StepClass))
+        self.violations = _Children(metrics.violations, name, product(Kind, blamed))
+        self.duration = metrics.duration.labels(name)
+        self.first_step = metrics.first_step.labels(name)
+
+
+class Metrics(Observer):
+    """Counts what it hears; `render` gives the text that Prometheus scrapes.
+
+    `procedures` are the names that can be bound, each with the kinds of its steps; `models` the models
+    that upstreams are configured with.
+    """
+
+    def __init__(
+        self, procedures: Mapping[str, Collection[StepKind]], *, models: Collection[str], version: str
+    ) -> None:
+        # Process-wide, and harmless: creation times would double the number of series.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        self._declare_runs()
+        self._declare_service(version)
+        self._models = frozenset(models)
+        self._codes: set[str] = set()
+        self._tokens = self._token_children()
+        self._procedures = {name: _Procedure(self, name, kinds) for name, kinds in procedures.items()}
+        self._unbound = _Procedure(self, NO_PROCEDURE)
+        self._stages = {stage: self.overhead_seconds.labels(stage) for stage in Stage}
+
+    def _declare_runs(self) -> None:
+        self.requests = self._counter(
+            "stepguard_requests", "Requests, by what they came to.", "procedure", "outcome"
+        )
+        self.attempts = self._counter(
+            "stepguard_attempts",
+            "Upstream generations, by why they were opened and what became of them.",
+            "procedure",
+            "strategy",
+            "result",
+        )
+        self.steps = self._counter(
+            "stepguard_steps",
+            "Expected steps of finished runs, by how each ended; missing ones not where a run was stopped"
+            " by an error or its client.",
+            "procedure",
+            "step_kind",
+            "verdict",
+        )
+        self.violations = self._counter(
+            "stepguard_violations",
+            "Departures from the procedure, over all attempts.",
+            "procedure",
+            "violation",
+            "step_kind",
+        )
+        self.tokens = self._counter(
+            "stepguard_tokens",
+            "Tokens of upstream generations of finished runs; discarded ones served no client.",
+            "model",
+            "token_type",
+            "disposition",
+            "source",
+        )
+
+    def _declare_service(self, version: str) -> None:
+        self.overhead_seconds = self._histogram(
+            "stepguard_overhead_seconds",
+            "Time of our own in a request, by stage.",
+            OVERHEAD_SECONDS,
+            "stage",
+        )
+        self.duration = self._histogram(
+            "stepguard_request_duration_seconds",
+            "From the request that was read to the end of its answer.",
+            SECONDS,
+            "procedure",
+        )
+        self.first_step = self._histogram(
+            "stepguard_time_to_first_step_seconds",
+            "From the request that was read to the first verified step that left.",
+            SECONDS,
+            "procedure",
+        )
+        self.refused = self._counter(
+            "stepguard_requests_refused", "Requests that got an error and had no run, by its code.", "code"
+        )
+        self.observer_failures = self._counter(
+            "stepguard_observer_failures", "Exceptions of what listens to the endpoint.", "observer"
+        )
+        build = Gauge("stepguard_build_info", "1.", ("version", "python"), registry=self.registry)
+        build.labels(version, platform.python_version()).set(1)
+        ProcessCollector(registry=self.registry)
+
+    def _counter(self, name: str, help: str, *labels: str) -> Counter:  # noqa: A002 (Prometheus' word)
+        return Counter(name, help, labels, registry=self.registry)
+
+    def _histogram(
+        self,
+        name: str,
+        help: str,  # noqa: A002 (Prometheus' word)
+        buckets: tuple[float, ...],
+        label: str,
+    ) -> Histogram:
+        return Histogram(name, help, (label,), buckets=buckets, registry=self.registry)
+
+    def _token_children(self) -> dict[str, _Children]:
+        closed = tuple(product(TOKEN_TYPES, DISPOSITIONS, SOURCES))
+        return {model: _Children(self.tokens, model, closed) for model in (*self._models, OTHER)}
+
+    def run_started(self, info: RunInfo) -> RunObserver:
+        """See `Observer`."""
+        return _RunMetrics(self, self._procedures.get(info.procedure, self._unbound), info.step_kinds)
+
+    def request_refused(self, refusal: Refusal) -> None:
+        """See `Observer`: counts as an `error`, and by its code."""
+        procedure = self._procedures.get(refusal.procedure or "", self._unbound)
+        procedure.requests[Outcome.ERROR,].inc()
+        if refusal.code in self._codes or len(self._codes) < MAX_CODES:
+            self._codes.add(refusal.code)
+            self.refused.labels(refusal.code).inc()
+        else:
+            self.refused.labels(OTHER).inc()
+
+    def passthrough(self, *, status: int, duration_s: float) -> None:  # noqa: ARG002 (the upstream's affair)
+        """See `Observer`."""
+        self._unbound.requests[Outcome.PASSTHROUGH,].inc()
+        self._unbound.duration.observe(duration_s)
+
+    def overhead(self, stage: Stage, seconds: float) -> None:
+        """See `Observer`."""
+        self._stages[stage].observe(seconds)
+
+    def observer_failed(self, name: str) -> None:
+        """See `Observer`."""
+        self.observer_failures.labels(name).inc()
+
+    def count_tokens(self, model: str, usage: Usage, discarded: int) -> None:
+        """Count one generation, `discarded` of whose output tokens served no client.
+
+        Its input counts as discarded where all of its output does.
+        """
+        children = self._tokens[model if model in self._models else OTHER]
+        source = "estimated" if usage.estimated else "reported"
+        delivered = max(usage.completion - discarded, 0)
+        children["input", "delivered" if delivered else "discarded", source].inc(usage.prompt)
+        children["output", "delivered", source].inc(delivered)
+        children["output", "discarded", source].inc(usage.completion - delivered)
+
+    def render(self) -> bytes:
+        """Everything counted so far, in Prometheus' text format (`CONTENT_TYPE`)."""
+        return generate_latest(self.registry)
+
+
+class _RunMetrics(RunObserver):
+    __slots__ = ("_delivered", "_generations", "_kinds", "_metrics", "_opened", "_procedure")
+
+    def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
+        self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
+        self._opened: tuple[Strategy, str] = (Strategy.INITIAL, OTHER)
+        self._generations: list[tuple[str, Usage, int]] = []
+        self._delivered = False
+
+    def opened(self, command: Open) -> None:
+        self._opened = (command.strategy, command.model)
+
+    def closed(self, command: Close) -> None:
+        strategy, model = self._opened
+        self._procedure.attempts[strategy, command.result].inc()
+        self._generations.append((model, command.usage, command.discarded))
+
+    def observed(self, judgement: Judgement) -> None:
+        if isinstance(judgement, Violation):
+            self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP].inc()
+
+    def emitted(self, command: Emit, elapsed_s: float) -> None:  # noqa: ARG002 (any step will do)
+        if not self._delivered:
+            self._delivered = True
+            self._procedure.first_step.observe(elapsed_s)
+
+    def finished(self, command: Finish, duration_s: float) -> None:
+        self._procedure.requests[command.outcome,].inc()
+        self._procedure.duration.observe(duration_s)
+        self._count_steps(command)
+        served = self._delivered or command.answer is not None
+        for model, usage, discarded in self._generations:
+            self._metrics.count_tokens(model, usage, discarded if served else usage.completion)
+
+    def _count_steps(self, command: Finish) -> None:
+        tally = Tally((self._kind(path), how) for path, how in command.classes.items())
+        listed = sum(count for (_, how), count in tally.items() if how is StepClass.MISSING)
+        tally[NO_STEP, StepClass.MISSING] += max((command.steps.missing or 0) - listed, 0)
+        for (kind, how), count in tally.items():
+            if count and not (how is StepClass.MISSING and command.outcome in STOPPED):
+                self._procedure.steps[kind, how].inc(count)
+
+    def _kind(self, path: str) -> str:
+        return self._kinds.get(PASSES.sub("", path), NO_STEP)
