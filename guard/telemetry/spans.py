@@ -1,0 +1,203 @@
+"""OpenTelemetry: a span for each bound request and one below it for each generation.
+
+    invoke_workflow {procedure}    INTERNAL   the request, child of the client's span if it names one
+    ├ chat {model}                 CLIENT     generation 1
+    └ chat {model}                 CLIENT     generation 2, linked to generation 1
+
+A violation leaves its generation UNSET, because the model server did nothing wrong; only its own
+failures mark it. The request is an ERROR where its client got no accepted answer. No text of a prompt or
+a response is ever put on a span. No span is made unless an exporter is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from threading import Thread
+from typing import Final
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
+
+from guard.check.verdict import Judgement, Violation
+from guard.errors import ConfigError
+from guard.run.messages import Close, Counts, Finish, Open, Outcome, Result
+from guard.telemetry.observer import Observer, RunInfo, RunObserver
+
+FLUSH_SECONDS: Final = 5.0
+
+# What our server kinds are called in `gen_ai.provider.name`; the others go by their own name.
+PROVIDERS: Final = {"llama.cpp": "llama_cpp", "local": "llama_cpp", "generic": "openai_compatible"}
+
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+# Results that are the model server's fault, and outcomes in which the client got no accepted answer.
+FAULTS: Final = frozenset({Result.UPSTREAM_ERROR, Result.TIMEOUT})
+UNANSWERED: Final = frozenset({Outcome.REJECTED, Outcome.ERROR})
+
+
+def from_environment(
+    environment: Mapping[str, str], *, version: str, upstreams: Mapping[str, str]
+) -> Spans | None:
+    """Make the observer that OpenTelemetry's own variables ask for; None where they ask for none.
+
+    `upstreams` gives the server kind of each upstream. The exporter is OTLP over HTTP and reads the rest
+    of its settings (headers, timeout, certificate) itself. Raises `ConfigError` where it is not installed.
+    """
+    endpoint = next((name for name in ENDPOINTS if environment.get(name)), None)
+    disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if endpoint is None or disabled or environment.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+    except ImportError as error:
+        problem = "spans need the exporter: pip install 'stepguard[otlp]', or unset the variable"
+        raise ConfigError([(endpoint, problem)]) from error
+    return Spans(OTLPSpanExporter(), version=version, upstreams=upstreams)
+
+
+class Spans(Observer):
+    """Makes spans of what it hears and hands them to `exporter` in batches, from a thread of its own."""
+
+    def __init__(self, exporter: SpanExporter, *, version: str, upstreams: Mapping[str, str]) -> None:
+        ours = Resource.create({"service.name": "stepguard", "service.version": version})
+        resource = ours.merge(OTELResourceDetector().detect())  # the operator's variables win
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("stepguard", version)
+        self._providers = {name: PROVIDERS.get(kind, kind) for name, kind in upstreams.items()}
+        self._propagator = TraceContextTextMapPropagator()
+
+    def run_started(self, info: RunInfo) -> RunObserver:
+        """See `Observer`."""
+        carrier = {"traceparent": info.traceparent} if info.traceparent else {}
+        return _RunSpans(self._tracer, self._providers, info, self._propagator.extract(carrier))
+
+    def close(self) -> None:
+        """See `Observer`: gives the exporter a few seconds, then drops what it did not take."""
+        # The SDK's own shutdown waits for half a minute, and its flush for as long as it takes.
+        last = Thread(target=self._provider.shutdown, daemon=True)
+        last.start()
+        last.join(FLUSH_SECONDS)
+
+
+class _RunSpans(RunObserver):
+    __slots__ = ("_attempt", "_blamed", "_discarded", "_info", "_providers", "_request", "_tracer")
+
+    def __init__(self, tracer: Tracer, providers: Mapping[str, str], info: RunInfo, parent: Context) -> None:
+        self._tracer, self._providers, self._info = tracer, providers, info
+        self._attempt: Span | None = None
+        self._blamed = False
+        self._discarded = 0
+        self._request = tracer.start_span(
+            f"invoke_workflow {info.procedure}", parent, SpanKind.INTERNAL, _request_attributes(info)
+        )
+
+    def opened(self, command: Open) -> None:
+        previous, self._blamed = self._attempt, False
+        links = [Link(previous.get_span_context(), {"stepguard.link.type": "retry_of"})] if previous else []
+        self._attempt = self._tracer.start_span(
+            f"chat {command.model}",
+            set_span_in_context(self._request),
+            SpanKind.CLIENT,
+            _attempt_attributes(command, self._providers.get(command.upstream, command.upstream))
+            | {"stepguard.audit.id": self._info.audit_id},
+            links,
+        )
+
+    def observed(self, judgement: Judgement) -> None:
+        # The first violation ends an attempt; where only observing, the first is the one to see.
+        if isinstance(judgement, Violation) and self._attempt is not None and not self._blamed:
+            self._blamed = True
+            self._attempt.set_attributes(
+                {"stepguard.violation.kind": judgement.kind, "stepguard.step.id": judgement.step}
+            )
+            if judgement.step_kind is not None:
+                self._attempt.set_attribute("stepguard.step.kind", judgement.step_kind)
+
+    def closed(self, command: Close) -> None:
+        span = self._attempt
+        if span is None:
+            return
+        self._discarded += command.discarded
+        span.set_attributes(_close_attributes(command))
+        if command.result in FAULTS:
+            code = command.error.code if command.error else command.result
+            span.set_attribute("error.type", code)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+    def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
+        span = self._request
+        span.set_attributes(_finish_attributes(command))
+        span.set_attribute("stepguard.usage.discarded_output_tokens", self._discarded)
+        if command.outcome in UNANSWERED:
+            span.set_attribute("error.type", command.error.code if command.error else command.outcome)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+
+def _request_attributes(info: RunInfo) -> dict[str, AttributeValue]:
+    version: dict[str, AttributeValue] = {}
+    if info.version:
+        version["stepguard.procedure.version"] = info.version
+    return version | {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": info.procedure,
+        "stepguard.procedure.digest": info.digest,
+        "stepguard.audit.id": info.audit_id,
+        "stepguard.mode": info.mode,
+        "stepguard.stream": info.stream,
+    }
+
+
+def _attempt_attributes(command: Open, provider: str) -> dict[str, AttributeValue]:
+    given: dict[str, AttributeValue | None] = {
+        "gen_ai.request.temperature": command.temperature,
+        "gen_ai.request.top_p": command.top_p,
+        "gen_ai.request.seed": command.seed,
+        "stepguard.attempt.resume_from_step": command.resume_from or None,
+    }
+    return {name: value for name, value in given.items() if value is not None} | {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": command.model,
+        "gen_ai.request.max_tokens": command.max_tokens,
+        "gen_ai.request.stream": True,
+        "stepguard.upstream": command.upstream,
+        "stepguard.generation.number": command.generation,
+        "stepguard.attempt.number": command.attempt,
+        "stepguard.attempt.strategy": command.strategy,
+        "stepguard.attempt.grammar": command.grammar is not None,
+    }
+
+
+def _close_attributes(command: Close) -> dict[str, AttributeValue]:
+    return {
+        "gen_ai.usage.input_tokens": command.usage.prompt,
+        "gen_ai.usage.output_tokens": command.usage.completion,
+        "stepguard.usage.estimated": command.usage.estimated,
+        "stepguard.usage.discarded_output_tokens": command.discarded,
+        "stepguard.attempt.result": command.result,
+    }
+
+
+def _finish_attributes(command: Finish) -> dict[str, AttributeValue]:
+    return _step_attributes(command.steps) | {
+        "stepguard.request.outcome": command.outcome,
+        "stepguard.attempt.count": command.attempts,
+        "stepguard.generation.count": command.generations,
+        "stepguard.violation.count": len(command.violations),
+    }
+
+
+def _step_attributes(steps: Counts) -> dict[str, AttributeValue]:
+    counted: dict[str, AttributeValue | None] = {
+        f"stepguard.steps.{field.name}": getattr(steps, field.name) for field in fields(steps)
+    }
+    return {name: value for name, value in counted.items() if value is not None}
