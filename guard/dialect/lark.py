@@ -1,0 +1,252 @@
+"""The trace's grammar narrowed to one procedure, its inputs and what has been decided so far.
+
+`narrow` carries the procedure out up to the first line that hangs on a value nobody has decided yet and
+writes down what may stand in each line; `lark_text` writes that in Lark's notation. Literals are, byte
+for byte, what `trace.render` writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from collections.abc import Sequence as Listing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from guard.dialect.holes import open_steps
+from guard.dialect.line import Level, line
+from guard.dialect.tree import (
+    Chars,
+    Choice,
+    Grammar,
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    Sequence,
+    Terminal,
+    has_rule,
+    sequence,
+)
+from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
+from guard.procedure.model import Value
+
+if TYPE_CHECKING:
+    from guard.procedure.execute import Program
+
+__all__ = ["Level", "Narrowed", "lark_text", "narrow"]
+
+MAX_LINES = 400  # of one grammar; a longer trace is written in several generations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """What a generation may write behind its prefix.
+
+    `grammar` is None at level `none` and where there is nothing to write. `given` are the paths of the
+    lines whose operands stand in the grammar or in the prefix. `last` is the path of the last step
+    that the grammar covers, "" where it covers none; `complete` says that it goes on to `@end`. A
+    generation that is not complete ends by itself behind `last`, to be opened again.
+    """
+
+    grammar: Grammar | None
+    given: frozenset[str]
+    last: str
+    complete: bool
+
+
+def narrow(
+    program: Program,
+    inputs: Mapping[str, Value],
+    observed: Listing[Value | Unknown | None],
+    *,
+    level: Level,
+    nonce: str,
+    stop_at_decision: bool,
+    prefix_tail: str = "",
+) -> Narrowed:
+    """The grammar of what is left of a trace.
+
+    `observed` has one entry for each verified step, in order: its value (only those of decided steps
+    matter). `prefix_tail` is what the assistant has said already of the line that is due: "" (also:
+    nothing at all), its path, or more of it. With `stop_at_decision` the grammar ends in front of the
+    first line that hangs on a value which is still to be decided; else it goes on, open, to `@end`.
+
+    Raises InvalidState where `prefix_tail` is no beginning of the line that is due.
+    """
+    parts: list[Node] = []
+    if not observed and not prefix_tail:
+        parts.append(Literal(f"@begin {program.name} {nonce}\n"))
+    steps, ending = _ahead(program, inputs, observed, stop=stop_at_decision)
+    given = set()
+    for step in steps:
+        written = line(step, level, prefix_tail)
+        prefix_tail = ""
+        parts.append(written.node)
+        if written.given:
+            given.add(step.path)
+    complete = ending is not None and ending.kind is not EndKind.FAILED
+    if ending is not None and ending.kind is EndKind.UNDETERMINED:
+        parts.append(open_steps())
+    if complete:
+        parts.append(Literal(f"@end {nonce}\n".removeprefix(prefix_tail)))
+    wanted = level is not Level.NONE and (complete or bool(steps))
+    return Narrowed(
+        grammar=Grammar(sequence(*parts), {}) if wanted else None,
+        given=frozenset(given),
+        last=steps[-1].path if steps else "",
+        complete=complete,
+    )
+
+
+def _ahead(
+    program: Program, inputs: Mapping[str, Value], observed: Listing[Value | Unknown | None], *, stop: bool
+) -> tuple[list[Expected], Ending | None]:
+    """The steps that a grammar can cover, and the ending if they reach it."""
+    due = _due(program, inputs, observed)
+    steps: list[Expected] = []
+    while True:
+        try:
+            step = next(due)
+        except StopIteration as end:
+            return steps, end.value
+        if stop and (len(steps) == MAX_LINES or (step.decision is None and not step.known)):
+            return steps, None
+        steps.append(step)
+
+
+def _due(
+    program: Program, inputs: Mapping[str, Value], observed: Listing[Value | Unknown | None]
+) -> Generator[Expected, None, Ending]:
+    """The steps behind the observed ones, as far as they are determined."""
+    execution = program.execute(inputs)
+    try:
+        step = next(execution)
+        for value in observed:
+            step = execution.send(value if step.decision is not None else None)
+        while True:
+            yield step
+            step = execution.send(UNKNOWN if step.decision is not None else None)
+    except StopIteration as end:
+        ending: Ending = end.value
+        return ending
+
+
+# --- Lark's notation -----------------------------------------------------------------------------
+
+_STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
+_REGEX_SPECIAL = frozenset('\\^$.|?*+()[]{}/"#&~-')
+
+
+def lark_text(grammar: Grammar) -> str:
+    """The grammar for readers of Lark's common subset: `start`, rules, regular expressions.
+
+    Whatever holds no rule is one regular expression, which ends where a line ends wherever it holds a
+    free text: readers that take the longest match cannot run past it.
+    """
+    rules = {"start": grammar.start, **grammar.rules}
+    return "".join(f"{name}: {_alternatives(node)}\n" for name, node in rules.items())
+
+
+def _alternatives(node: Node) -> str:
+    match node:
+        case Choice(options=options) if has_rule(node):
+            return "\n  | ".join(_items(option) for option in options)
+        case _:
+            return _items(node)
+
+
+def _items(node: Node) -> str:
+    match node:
+        case Sequence(parts=parts) if has_rule(node):
+            return " ".join(_item(part) for part in _grouped(parts))
+        case _:
+            return _item(node)
+
+
+def _grouped(parts: tuple[Node, ...]) -> list[Node]:
+    """The parts, with neighbours that hold no rule made one."""
+    groups: list[Node] = []
+    plain: list[Node] = []
+    for part in parts:
+        if has_rule(part):
+            groups += [sequence(*plain)] if plain else []
+            groups.append(part)
+            plain = []
+        else:
+            plain.append(part)
+    return groups + ([sequence(*plain)] if plain else [])
+
+
+def _item(node: Node) -> str:
+    if not has_rule(node):
+        return _terminal(node)
+    match node:
+        case Rule(name=name):
+            return name
+        case Repeat(item=item, least=least, most=most):
+            return f"({_alternatives(item)}){_times(least, most, '~')}"
+        case Sequence() | Choice():
+            return f"({_alternatives(node)})"
+        case Terminal(node=item):
+            return _item(item)
+        case Literal() | Chars():
+            return _terminal(node)
+        case _:
+            assert_never(node)
+
+
+def _terminal(node: Node) -> str:
+    match node:
+        case Literal(text=text):
+            return '"' + "".join(_STRING_ESCAPES.get(char, char) for char in text) + '"'
+        case _:
+            return f"/{_regex(node)}/"
+
+
+def _regex(node: Node) -> str:
+    match node:
+        case Literal(text=text):
+            return "".join(map(_escape, text))
+        case Chars(ranges=ranges, negated=negated):
+            inner = "".join(
+                _escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in ranges
+            )
+            return f"[{'^' if negated else ''}{inner}]"
+        case Sequence(parts=parts):
+            return "".join(
+                f"({_regex(part)})" if isinstance(part, Choice) else _regex(part) for part in parts
+            )
+        case Choice(options=options):
+            return "|".join(map(_regex, options))
+        case Repeat(item=Chars() as item, least=least, most=most):
+            return _regex(item) + _times(least, most, "")
+        case Repeat(item=item, least=least, most=most):
+            return f"({_regex(item)}){_times(least, most, '')}"
+        case Terminal(node=item):
+            return f"({_regex(item)})"
+        case Rule():
+            raise AssertionError(node)
+        case _:
+            assert_never(node)
+
+
+def _escape(char: str) -> str:
+    if char in _STRING_ESCAPES and char not in '"\\':
+        return _STRING_ESCAPES[char]
+    if char in _REGEX_SPECIAL:
+        return f"\\{char}"
+    return char if char.isprintable() else f"\\x{ord(char):02x}"
+
+
+def _times(least: int, most: int | None, lark: str) -> str:
+    match least, most:
+        case 0, 1:
+            return "?"
+        case 0, None:
+            return "*"
+        case 1, None:
+            return "+"
+        case _ if lark:
+            return f"~{least}..{most}" if least != most else f"~{least}"
+        case _:
+            return f"{{{least},{'' if most is None else most}}}"
