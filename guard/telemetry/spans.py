@@ -12,7 +12,6 @@ a response is ever put on a span. No span is made unless an exporter is configur
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from threading import Thread
 from typing import Final
 
@@ -20,14 +19,24 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from opentelemetry.util.types import AttributeValue
 
 from guard.check.verdict import Judgement, Violation
 from guard.errors import ConfigError
-from guard.run.messages import Close, Counts, Finish, Open, Outcome, Result
+from guard.run.messages import Close, Finish, Open, Outcome, Result
 from guard.telemetry.observer import Observer, RunInfo, RunObserver
+
+Attributes = dict[str, str | bool | float]
 
 FLUSH_SECONDS: Final = 5.0
 
@@ -87,11 +96,21 @@ class Spans(Observer):
 
 
 class _RunSpans(RunObserver):
-    __slots__ = ("_attempt", "_blamed", "_discarded", "_info", "_providers", "_request", "_tracer")
+    __slots__ = (
+        "_attempt",
+        "_audit_id",
+        "_blamed",
+        "_discarded",
+        "_previous",
+        "_providers",
+        "_request",
+        "_tracer",
+    )
 
     def __init__(self, tracer: Tracer, providers: Mapping[str, str], info: RunInfo, parent: Context) -> None:
-        self._tracer, self._providers, self._info = tracer, providers, info
+        self._tracer, self._providers, self._audit_id = tracer, providers, info.audit_id
         self._attempt: Span | None = None
+        self._previous: SpanContext | None = None
         self._blamed = False
         self._discarded = 0
         self._request = tracer.start_span(
@@ -99,30 +118,25 @@ class _RunSpans(RunObserver):
         )
 
     def opened(self, command: Open) -> None:
-        previous, self._blamed = self._attempt, False
-        links = [Link(previous.get_span_context(), {"stepguard.link.type": "retry_of"})] if previous else []
+        self._blamed = False
+        provider = self._providers.get(command.upstream, command.upstream)
         self._attempt = self._tracer.start_span(
             f"chat {command.model}",
             set_span_in_context(self._request),
             SpanKind.CLIENT,
-            _attempt_attributes(command, self._providers.get(command.upstream, command.upstream))
-            | {"stepguard.audit.id": self._info.audit_id},
-            links,
+            _attempt_attributes(command, provider, self._audit_id),
+            [Link(self._previous)] if self._previous else [],
         )
 
     def observed(self, judgement: Judgement) -> None:
         # The first violation ends an attempt; where only observing, the first is the one to see.
         if isinstance(judgement, Violation) and self._attempt is not None and not self._blamed:
             self._blamed = True
-            self._attempt.set_attributes(
-                {"stepguard.violation.kind": judgement.kind, "stepguard.step.id": judgement.step}
-            )
-            if judgement.step_kind is not None:
-                self._attempt.set_attribute("stepguard.step.kind", judgement.step_kind)
+            self._attempt.set_attributes(_violation_attributes(judgement))
 
     def closed(self, command: Close) -> None:
         span = self._attempt
-        if span is None:
+        if span is None:  # never opened on the wire: there is nothing to show
             return
         self._discarded += command.discarded
         span.set_attributes(_close_attributes(command))
@@ -131,53 +145,64 @@ class _RunSpans(RunObserver):
             span.set_attribute("error.type", code)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
+        self._attempt, self._previous = None, span.get_span_context()
 
     def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
         span = self._request
-        span.set_attributes(_finish_attributes(command))
-        span.set_attribute("stepguard.usage.discarded_output_tokens", self._discarded)
+        span.set_attributes(_finish_attributes(command, self._discarded))
         if command.outcome in UNANSWERED:
             span.set_attribute("error.type", command.error.code if command.error else command.outcome)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
 
-def _request_attributes(info: RunInfo) -> dict[str, AttributeValue]:
-    version: dict[str, AttributeValue] = {}
-    if info.version:
-        version["stepguard.procedure.version"] = info.version
-    return version | {
-        "gen_ai.operation.name": "invoke_workflow",
-        "gen_ai.workflow.name": info.procedure,
-        "stepguard.procedure.digest": info.digest,
-        "stepguard.audit.id": info.audit_id,
-        "stepguard.mode": info.mode,
-        "stepguard.stream": info.stream,
-    }
+def _request_attributes(info: RunInfo) -> Attributes:
+    return _known(
+        {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": info.procedure,
+            "stepguard.procedure.version": info.version,
+            "stepguard.procedure.digest": info.digest,
+            "stepguard.audit.id": info.audit_id,
+            "stepguard.mode": info.mode,
+            "stepguard.stream": info.stream,
+        }
+    )
 
 
-def _attempt_attributes(command: Open, provider: str) -> dict[str, AttributeValue]:
-    given: dict[str, AttributeValue | None] = {
-        "gen_ai.request.temperature": command.temperature,
-        "gen_ai.request.top_p": command.top_p,
-        "gen_ai.request.seed": command.seed,
-        "stepguard.attempt.resume_from_step": command.resume_from or None,
-    }
-    return {name: value for name, value in given.items() if value is not None} | {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider,
-        "gen_ai.request.model": command.model,
-        "gen_ai.request.max_tokens": command.max_tokens,
-        "gen_ai.request.stream": True,
-        "stepguard.upstream": command.upstream,
-        "stepguard.generation.number": command.generation,
-        "stepguard.attempt.number": command.attempt,
-        "stepguard.attempt.strategy": command.strategy,
-        "stepguard.attempt.grammar": command.grammar is not None,
-    }
+def _attempt_attributes(command: Open, provider: str, audit_id: str) -> Attributes:
+    return _known(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": provider,
+            "gen_ai.request.model": command.model,
+            "gen_ai.request.max_tokens": command.max_tokens,
+            "gen_ai.request.temperature": command.temperature,
+            "gen_ai.request.top_p": command.top_p,
+            "gen_ai.request.seed": command.seed,
+            "gen_ai.request.stream": True,
+            "stepguard.audit.id": audit_id,
+            "stepguard.upstream": command.upstream,
+            "stepguard.generation.number": command.generation,
+            "stepguard.attempt.number": command.attempt,
+            "stepguard.attempt.strategy": command.strategy,
+            "stepguard.attempt.resume_from_step": command.resume_from or None,
+            "stepguard.attempt.grammar": command.grammar is not None,
+        }
+    )
 
 
-def _close_attributes(command: Close) -> dict[str, AttributeValue]:
+def _violation_attributes(violation: Violation) -> Attributes:
+    return _known(
+        {
+            "stepguard.violation.kind": violation.kind,
+            "stepguard.step.id": violation.step,
+            "stepguard.step.kind": violation.step_kind,
+        }
+    )
+
+
+def _close_attributes(command: Close) -> Attributes:
     return {
         "gen_ai.usage.input_tokens": command.usage.prompt,
         "gen_ai.usage.output_tokens": command.usage.completion,
@@ -187,17 +212,25 @@ def _close_attributes(command: Close) -> dict[str, AttributeValue]:
     }
 
 
-def _finish_attributes(command: Finish) -> dict[str, AttributeValue]:
-    return _step_attributes(command.steps) | {
-        "stepguard.request.outcome": command.outcome,
-        "stepguard.attempt.count": command.attempts,
-        "stepguard.generation.count": command.generations,
-        "stepguard.violation.count": len(command.violations),
-    }
+def _finish_attributes(command: Finish, discarded: int) -> Attributes:
+    steps = command.steps
+    return _known(
+        {
+            "stepguard.request.outcome": command.outcome,
+            "stepguard.attempt.count": command.attempts,
+            "stepguard.generation.count": command.generations,
+            "stepguard.violation.count": len(command.violations),
+            "stepguard.usage.discarded_output_tokens": discarded,
+            "stepguard.steps.expected": steps.expected,
+            "stepguard.steps.verified": steps.verified,
+            "stepguard.steps.scaffolded": steps.scaffolded,
+            "stepguard.steps.model_decided": steps.model_decided,
+            "stepguard.steps.repaired": steps.repaired,
+            "stepguard.steps.computed": steps.computed,
+            "stepguard.steps.missing": steps.missing,
+        }
+    )
 
 
-def _step_attributes(steps: Counts) -> dict[str, AttributeValue]:
-    counted: dict[str, AttributeValue | None] = {
-        f"stepguard.steps.{field.name}": getattr(steps, field.name) for field in fields(steps)
-    }
-    return {name: value for name, value in counted.items() if value is not None}
+def _known(attributes: Mapping[str, str | bool | float | None]) -> Attributes:
+    return {name: value for name, value in attributes.items() if value is not None}
