@@ -1,0 +1,551 @@
+"""From a syntax tree to the model: types resolved, duplicates refused, steps numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from lark import Token
+
+from guard.procedure import constants
+from guard.procedure.faults import Faults, suggestion
+from guard.procedure.model import (
+    Assign,
+    BoolType,
+    Branch,
+    Check,
+    DecimalType,
+    Deny,
+    EnumType,
+    Example,
+    Expr,
+    Extract,
+    FieldType,
+    For,
+    If,
+    IntType,
+    Judge,
+    ListOf,
+    ListType,
+    Literal,
+    Module,
+    Numbers,
+    Parameter,
+    PercentType,
+    Procedure,
+    RecordOf,
+    RecordType,
+    Require,
+    Return,
+    Rounding,
+    Row,
+    Step,
+    StringType,
+    Table,
+    TextType,
+    Type,
+)
+from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
+from guard.source import Span
+
+MAX_BOUND: Final = 10_000
+MAX_STEPS: Final = 2_000
+
+SIMPLE_TYPES: Final[dict[str, Type]] = {
+    "int": IntType(),
+    "decimal": DecimalType(),
+    "percent": PercentType(),
+    "bool": BoolType(),
+    "string": StringType(),
+    "text": TextType(),
+}
+# What people write who think of another language.
+FOREIGN_TYPES: Final = {
+    "integer": "int",
+    "number": "decimal(2)",
+    "float": "decimal(2)",
+    "double": "decimal(2)",
+    "money": "decimal(2)",
+    "boolean": "bool",
+    "str": "string",
+    "char": "string",
+}
+
+
+def build(tree_: Node, faults: Faults) -> Module:
+    """The model of a tree; what is wrong with single words of it goes to `faults`."""
+    return _Builder(faults).module(tree_)
+
+
+class _Types:
+    """The types that a text declares, each resolved when it is first asked for."""
+
+    def __init__(self, faults: Faults, terms: Terms) -> None:
+        self.faults, self.terms = faults, terms
+        self.declared: dict[str, Node] = {}
+        self.resolved: dict[str, Type] = {}
+        self.resolving: list[str] = []
+
+    def declare(self, node: Node) -> None:
+        name = token(node.children[0])
+        word = self.terms.name(name, "a type")
+        if word in SIMPLE_TYPES:
+            self.faults(span(name), f"{word!r} is a type of the language", "take another name")
+        elif word in self.declared:
+            twice(self.faults, name, "type", self.declared[word])
+        else:
+            self.declared[word] = node
+
+    def resolve(self, part: Part) -> Type:
+        """The type that a node means; an unknown one is reported and read as `string`."""
+        node = tree(part)
+        match node.data:
+            case "named_type":
+                return self._named(token(node.children[0]))
+            case "places_type":
+                return self._places(*map(token, node.children))
+            case "list_type":
+                return ListType(self.resolve(node.children[0]))
+            case "enum_type":
+                return self.enum(child for child in node.children if child is not None)
+            case _:
+                return self.record(tree(node.children[0]), None)
+
+    def record(self, fields: Node, name: str | None) -> RecordType:
+        found: dict[str, FieldType] = {}
+        for field in fields.children:
+            if field is None:
+                continue
+            word, type_ = parts(tree(field))
+            field_name = self.terms.name(word, "a field")
+            if field_name in found:
+                self.faults(
+                    span(token(word)), f"the field {field_name!r} is declared twice", "rename one of them"
+                )
+            found[field_name] = FieldType(field_name, self.resolve(type_))
+        return RecordType(tuple(found.values()), name)
+
+    def enum(self, options: Iterable[Part]) -> EnumType:
+        found: list[str] = []
+        for option in options:
+            text = constants.unescaped(token(option), self.faults)
+            if text in found:
+                self.faults(
+                    span(token(option)), f"the value {text!r} is listed twice", "leave one of them out"
+                )
+            else:
+                found.append(text)
+        return EnumType(tuple(found))
+
+    def named(self, name: str) -> Type:
+        """A declared type."""
+        if name not in self.resolved:
+            node = self.declared[name]
+            self.resolving.append(name)
+            if node.data == "record":
+                self.resolved[name] = self.record(tree(node.children[1]), name)
+            else:
+                self.resolved[name] = self.enum(node.children[1:])
+            self.resolving.pop()
+        return self.resolved[name]
+
+    def _named(self, word: Token) -> Type:
+        name = str(word)
+        if name in SIMPLE_TYPES:
+            return SIMPLE_TYPES[name]
+        if name in self.resolving:
+            self.faults(
+                span(word), f"the record {name!r} holds itself", "refer to the other record by a name or key"
+            )
+        elif name in self.declared:
+            return self.named(name)
+        else:
+            known = FOREIGN_TYPES.get(name.lower())
+            help_text = f"write {known}" if known else suggestion(name, [*SIMPLE_TYPES, *self.declared])
+            self.faults(span(word), f"there is no type {name!r}", help_text)
+        return StringType()
+
+    def _places(self, word: Token, count: Token) -> Type:
+        if word != "decimal":
+            help_text = f"write {word}" if word in SIMPLE_TYPES else "write decimal(2)"
+            self.faults(span(word), f"only decimal takes a number of places, not {str(word)!r}", help_text)
+            return SIMPLE_TYPES.get(str(word), DecimalType())
+        return DecimalType(_count(count, 0, constants.MAX_PLACES, "decimal places", self.faults))
+
+
+class _Builder:
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.terms = Terms(faults)
+        self.types = _Types(faults, self.terms)
+        self.steps = 0
+        self.version: Token | None = None
+        self.numbers: tuple[Node, Numbers] | None = None
+        self.tables: dict[str, Table] = {}
+        self.procedures: dict[str, Procedure] = {}
+        self.examples: dict[str, Example] = {}
+        self.seen: dict[tuple[str, str], Token] = {}
+
+    def module(self, root: Node) -> Module:
+        declarations = [tree(child) for child in root.children if child is not None]
+        for node in declarations:
+            if node.data in ("record", "enumeration"):
+                self.types.declare(node)
+        for node in declarations:
+            self._declare(node)
+        named = {name: self.types.named(name) for name in self.types.declared}
+        return Module(
+            version=None if self.version is None else constants.unescaped(self.version, self.faults),
+            numbers=self.numbers[1] if self.numbers else Numbers(),
+            records={name: type_ for name, type_ in named.items() if isinstance(type_, RecordType)},
+            enums={name: type_ for name, type_ in named.items() if isinstance(type_, EnumType)},
+            tables=self.tables,
+            procedures=self.procedures,
+            examples=self.examples,
+        )
+
+    def _declare(self, node: Node) -> None:
+        match node.data:
+            case "version":
+                if self.version is not None:
+                    self.faults(span(node), "a file has one version", "leave one of them out")
+                self.version = token(node.children[0])
+            case "numbers":
+                self._numbers(node)
+            case "table":
+                self._table(node)
+            case "procedure":
+                self._procedure(node)
+            case "example":
+                self._example(node)
+            case _:
+                pass  # types were declared first, so that they may be used above their declaration
+
+    def _numbers(self, node: Node) -> None:
+        if self.numbers is not None:
+            self.faults(span(node), "a file has one line of number rules", "leave one of them out")
+        rounding, exact = Rounding.HALF_UP, False
+        for setting in node.children:
+            what, value = map(token, tree(setting).children)
+            match str(what):
+                case "round":
+                    rounding = self._rounding(value) or rounding
+                case "carry":
+                    exact = value == "exact"
+                    if value not in ("shown", "exact"):
+                        self.faults(
+                            span(value),
+                            f"there is no way {str(value)!r} to carry numbers",
+                            "write shown or exact",
+                        )
+                case _:
+                    self.faults(
+                        span(what),
+                        f"numbers have no rule {str(what)!r}",
+                        suggestion(str(what), ["round", "carry"]),
+                    )
+        self.numbers = (node, Numbers(rounding, exact))
+
+    def _rounding(self, word: Token) -> Rounding | None:
+        if word in list(Rounding):
+            return Rounding(str(word))
+        self.faults(
+            span(word),
+            f"there is no rounding {str(word)!r}",
+            suggestion(str(word), [mode.value for mode in Rounding]),
+        )
+        return None
+
+    def _new(self, kind: str, word: Token) -> bool:
+        """Whether a name is new among its kind; if not, that is reported."""
+        self.terms.name(word, f"a {kind}")
+        first = self.seen.setdefault((kind, str(word)), word)
+        if first is not word:
+            twice(self.faults, word, kind, first)
+        return first is word
+
+    def _table(self, node: Node) -> None:
+        name, parameters, result, hit, *rows = parts(node)
+        word = token(name)
+        policy = " ".join(map(str, tree(hit).children))
+        if policy != "first match":
+            self.faults(span(tree(hit)), f"there is no hit policy {policy!r}", "write first match")
+        table = Table(
+            name=str(word),
+            parameters=self._parameters(parameters, "table"),
+            result=self.types.resolve(result),
+            hit="first match",
+            rows=tuple(self._row(tree(row)) for row in rows),
+            at=span(word),
+        )
+        if self._new("table", word):
+            self.tables[table.name] = table
+
+    def _row(self, node: Node) -> Row:
+        *cells, result = node.children
+        return Row(tuple(self.terms.cell(cell) for cell in cells), self.terms.literal(result), span(node))
+
+    def _parameters(self, part: Part, what: str) -> tuple[Parameter, ...]:
+        found: dict[str, Parameter] = {}
+        for parameter in () if part is None else tree(part).children:
+            if parameter is None:
+                continue
+            word, type_ = parts(tree(parameter))
+            name = self.terms.name(word, "an input")
+            if name in found:
+                self.faults(span(token(word)), f"the {what} has two inputs {name!r}", "rename one of them")
+            found[name] = Parameter(name, self.types.resolve(type_), span(token(word)))
+        return tuple(found.values())
+
+    def _procedure(self, node: Node) -> None:
+        name, parameters, result, block = parts(node)
+        word = token(name)
+        procedure = Procedure(
+            name=str(word),
+            parameters=self._parameters(parameters, "procedure"),
+            result=self.types.resolve(result),
+            body=self._block(tree(block), ""),
+            at=span(word),
+        )
+        if self._new("procedure", word):
+            self.procedures[procedure.name] = procedure
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def _block(self, block: Node, prefix: str) -> tuple[Step, ...]:
+        return tuple(self._steps(block, prefix))
+
+    def _steps(self, block: Node, prefix: str) -> Iterator[Step]:
+        arms: list[Branch] = []
+        for index, statement in enumerate(block.children, start=1):
+            label, part = parts(tree(statement))
+            node, number = tree(part), f"{prefix}{index}"
+            self._count_step(node)
+            if arms and (node.data not in ("elif", "else") or arms[-1].keyword == "else"):
+                yield If(branches=tuple(arms), at=arms[0].at)
+                arms = []
+            named = None if label is None else self.terms.name(label, "a step")
+            if node.data in ("if", "elif", "else"):
+                arms.append(self._arm(node, number, named, first=not arms))
+            else:
+                yield self._step(node, number, named)
+        if arms:
+            yield If(branches=tuple(arms), at=arms[0].at)
+
+    def _count_step(self, node: Node) -> None:
+        self.steps += 1
+        if self.steps == MAX_STEPS + 1:
+            self.faults(span(node), f"a file has at most {MAX_STEPS:,} steps", "split it into several files")
+
+    def _arm(self, node: Node, number: str, label: str | None, *, first: bool) -> Branch:
+        keyword = str(node.data)
+        if first and keyword != "if":
+            self.faults(
+                _keyword(node),
+                f"this {keyword} follows no if",
+                f"put it right below the steps of an if, indented like that if; {keyword} cannot follow else",
+            )
+        *condition, block = parts(node)
+        return Branch(
+            number=number,
+            keyword=keyword,
+            condition=self.terms.expression(condition[0]) if condition else None,
+            body=self._block(tree(block), f"{number}."),
+            label=label,
+            at=_keyword(node),
+        )
+
+    def _step(self, node: Node, number: str, label: str | None) -> Step:
+        children, at = parts(node), span(node)
+        match node.data:
+            case "assign":
+                return self._assign(node, number, label)
+            case "extract" | "judge":
+                return self._decision(node, number, label)
+            case "for":
+                return self._for(node, number, label)
+            case "require":
+                condition = self.terms.expression(children[0])
+                end = self._end(tree(children[1]), f"{number}.1", None)
+                return Require(number=number, condition=condition, otherwise=end, label=label, at=at)
+            case "check":
+                return Check(number=number, condition=self.terms.expression(children[0]), label=label, at=at)
+            case _:
+                return self._end(node, number, label)
+
+    def _assign(self, node: Node, number: str, label: str | None) -> Assign:
+        target, expression, places, mode = parts(node)
+        return Assign(
+            number=number,
+            target=self.terms.name(target, "a value"),
+            expression=self.terms.expression(expression),
+            places=None
+            if places is None
+            else _count(token(places), 0, constants.MAX_PLACES, "decimal places", self.faults),
+            rounding=None if mode is None else self._rounding(token(mode)),
+            label=label,
+            at=span(node),
+        )
+
+    def _decision(self, node: Node, number: str, label: str | None) -> Extract | Judge:
+        target, type_, sources, *clauses = parts(node)
+        where, quote, question = self._clauses(node, [tree(clause) for clause in clauses])
+        name = self.terms.name(target, "a value")
+        result = self.types.resolve(type_)
+        names = tuple(dict.fromkeys(str(source) for source in tree(sources).children))
+        if node.data == "extract":
+            return Extract(
+                number=number,
+                target=name,
+                type=result,
+                sources=names,
+                where=where,
+                quote=quote,
+                label=label,
+                at=_head(node, sources),
+            )
+        return Judge(
+            number=number,
+            target=name,
+            type=result,
+            sources=names,
+            question=question,
+            where=where,
+            quote=quote,
+            label=label,
+            at=_head(node, sources),
+        )
+
+    def _clauses(self, node: Node, clauses: list[Node]) -> tuple[Expr | None, bool, str]:
+        where: Expr | None = None
+        quote, question = False, ""
+        seen: set[str] = set()
+        for clause in clauses:
+            kind = str(clause.data)
+            if kind in seen:
+                self.faults(span(clause), f"this step has two {kind} clauses", _merge(kind))
+            seen.add(kind)
+            match kind:
+                case "where":
+                    where = self.terms.expression(clause.children[0])
+                case "quote":
+                    quote = True
+                case _:
+                    question = self._question(node, token(clause.children[0]))
+        if node.data == "judge" and "asking" not in seen:
+            self.faults(
+                _keyword(node),
+                "a judge needs the question that the model is to answer",
+                'add asking "...?" behind the source',
+            )
+        return where, quote, question
+
+    def _question(self, node: Node, text: Token) -> str:
+        if node.data == "extract":
+            self.faults(
+                span(text),
+                "an extract asks no question",
+                "write judge instead of extract where the model has to form an opinion",
+            )
+        question = constants.unescaped(text, self.faults)
+        if not question.strip():
+            self.faults(span(text), "the question is empty", "say what the model is to answer")
+        return question
+
+    def _for(self, node: Node, number: str, label: str | None) -> For:
+        variable, items, bound, block = parts(node)
+        return For(
+            number=number,
+            variable=self.terms.name(variable, "a loop's item"),
+            items=self.terms.expression(items),
+            bound=_count(token(bound), 1, MAX_BOUND, "passes", self.faults),
+            body=self._block(tree(block), f"{number}."),
+            label=label,
+            at=Span(span(node).start, span(token(bound)).end),
+        )
+
+    def _end(self, node: Node, number: str, label: str | None) -> Deny | Return:
+        if node.data == "return":
+            expression = self.terms.expression(node.children[0])
+            return Return(number=number, expression=expression, label=label, at=span(node))
+        text = constants.unescaped(token(node.children[0]), self.faults)
+        return Deny(number=number, text=text, label=label, at=span(node))
+
+    # --- examples ---------------------------------------------------------------------------------
+
+    def _example(self, node: Node) -> None:
+        name, *entries = parts(node)
+        word = token(name)
+        inputs: dict[str, Literal | ListOf | RecordOf] = {}
+        decisions: dict[str, Literal | ListOf | RecordOf] = {}
+        for entry in map(tree, entries):
+            target, value = parts(entry)
+            where = inputs if entry.data == "given" else decisions
+            key, constant = str(token(target)), self._constant(value)
+            if key in where:
+                self.faults(span(token(target)), f"{key!r} is given twice", "leave one of them out")
+            if constant is not None:
+                where[key] = constant
+        if self._new("example", word):
+            self.examples[str(word)] = Example(str(word), inputs, decisions, span(word))
+
+    def _constant(self, part: Part) -> Literal | ListOf | RecordOf | None:
+        expression = self.terms.expression(part)
+        wrong = _varying(expression)
+        if wrong is None and isinstance(expression, Literal | ListOf | RecordOf):
+            return expression
+        self.faults(
+            getattr(wrong, "at", span(tree(part))),
+            "an example holds constants only",
+            'write the value itself, such as 12, 3.35, "text", true, [...] or { name: value }',
+        )
+        return None
+
+
+def _varying(expression: Expr) -> Expr | None:
+    """The first part of an expression that is no constant."""
+    match expression:
+        case Literal():
+            return None
+        case ListOf(items=items):
+            return next((wrong for item in items if (wrong := _varying(item)) is not None), None)
+        case RecordOf(fields=fields):
+            return next((wrong for _, item in fields if (wrong := _varying(item)) is not None), None)
+        case _:
+            return expression
+
+
+def twice(faults: Faults, word: Token, kind: str, first: Node | Token) -> None:
+    """Report a name that is declared a second time, and where it was first."""
+    line, _ = faults.source.position(span(first).start)
+    article = "an" if kind == "example" else "a"
+    faults(
+        span(word),
+        f"there is {article} {kind} {str(word)!r} already, in line {line}",
+        "leave one of them out" if kind == "example" else "rename one of them",
+    )
+
+
+def _count(text: Token, low: int, high: int, what: str, faults: Faults) -> int:
+    """A small whole number of the grammar; one out of range is reported and read as `low`."""
+    value = text.value
+    if value.isdigit() and len(value) <= len(str(high)) and low <= int(value) <= high:
+        return int(value)
+    faults(
+        span(text),
+        f"the number of {what} is a whole number from {low} to {high:,}, found {value[:24]}",
+    )
+    return low
+
+
+def _merge(kind: str) -> str:
+    return "join their conditions by and" if kind == "where" else "leave one of them out"
+
+
+def _keyword(node: Node) -> Span:
+    start = span(node).start
+    return Span(start, start + len(str(node.data)))
+
+
+def _head(node: Node, sources: Part) -> Span:
+    return Span(span(node).start, span(tree(sources)).end)

@@ -1,0 +1,57 @@
+"""The collector of what is wrong with a procedure's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from guard.errors import Problem
+from guard.source import Source, Span
+
+CUT: Final = 40
+
+
+class Faults:
+    """Problems of one text, in the order they were found; calling it adds an error."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+
+    def __call__(self, span: Span, message: str, help: str = "") -> None:  # noqa: A002 (the field's name)
+        self._add(span, message, help, "error")
+
+    def warning(self, span: Span, message: str, help: str = "") -> None:  # noqa: A002
+        """Add what is allowed but hardly meant."""
+        self._add(span, message, help, "warning")
+
+    def _add(self, span: Span, message: str, help_text: str, severity: str) -> None:
+        problem = self.source.problem(span, message, help=help_text, severity=severity)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+
+def quoted(text: str) -> str:
+    """Foreign text for a message: its repr, cut."""
+    return repr(text if len(text) <= CUT else text[: CUT - 1] + "…")
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The one of some words that was probably meant."""
+    candidates = sorted(set(words) - {word})
+    folded = {candidate.lower(): candidate for candidate in candidates}
+    near = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[near[0]] if near else None
+
+
+def suggestion(word: str, words: Iterable[str]) -> str:
+    """`did you mean 'lines'?`, or which words there are, or nothing where there are none."""
+    known = sorted(set(words))
+    near = nearest(word, known)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    if not known:
+        return ""
+    listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+    return f"known here: {listed}"

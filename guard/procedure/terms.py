@@ -1,0 +1,254 @@
+"""From syntax trees to expressions, types' constants and table cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lark import Token, Tree
+
+from guard.procedure import constants
+from guard.procedure.faults import Faults
+from guard.procedure.model import (
+    Aggregate,
+    AnyCell,
+    Arithmetic,
+    BoolType,
+    Call,
+    Cell,
+    Choose,
+    Comparison,
+    Expr,
+    FieldOf,
+    IntType,
+    ListOf,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+    RangeCell,
+    RecordOf,
+    ValuesCell,
+)
+from guard.source import Span
+
+MAX_HEIGHT: Final = 50
+
+# Kept for statements and values that the language is going to have.
+KEPT: Final = frozenset({"call", "confirm", "do", "escalate", "null", "say", "while"})
+
+ARITHMETIC: Final = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "div",
+    "modulo": "mod",
+}
+
+Node = Tree[Token]
+Part = Node | Token | None
+
+
+def span(part: Node | Token) -> Span:
+    """Where a part of the tree stands in its text."""
+    if isinstance(part, Token):
+        return constants.place(part)
+    return Span(0, 0) if part.meta.empty else Span(part.meta.start_pos, part.meta.end_pos)
+
+
+def tree(part: Part) -> Node:
+    """A part that the grammar makes a tree."""
+    assert isinstance(part, Tree)
+    return part
+
+
+def token(part: Part) -> Token:
+    """A part that the grammar makes a token."""
+    assert isinstance(part, Token)
+    return part
+
+
+def parts(node: Node) -> Sequence[Part]:
+    """The children of a node; None stands where something optional was left out."""
+    return node.children
+
+
+class Terms:
+    """Reads the expressions of one text."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+
+    def name(self, part: Part, what: str) -> str:
+        """A word that something is given as its name."""
+        word = token(part)
+        if word.value in KEPT:
+            self.faults(
+                span(word),
+                f"{word.value!r} is a reserved word and cannot name {what}",
+                f"take another name, such as {word.value}_1",
+            )
+        return str(word.value)
+
+    def expression(self, part: Part) -> Expr:
+        """An expression; one that is nested too deep is reported and read as 0."""
+        node = tree(part)
+        if _height(node) > MAX_HEIGHT:
+            self.faults(
+                span(node),
+                f"an expression has at most {MAX_HEIGHT} operations one within the other",
+                "give its parts steps of their own",
+            )
+            return Literal(0, IntType(), span(node))
+        return self._expression(node)
+
+    def _expression(self, node: Node) -> Expr:
+        at, children = span(node), parts(node)
+        match node.data:
+            case "variable":
+                return Name(str(token(children[0])), at)
+            case "field_of":
+                return FieldOf(self._sub(children[0]), str(token(children[1])), at)
+            case "negate":
+                return self._negate(tree(children[0]), at)
+            case "not":
+                return Not(self._sub(children[0]), at)
+            case "and" | "or" as op:
+                return Logic(op, self._sub(children[0]), self._sub(children[1]), at)
+            case "compare":
+                op = str(token(children[1]))
+                return Comparison(op, self._sub(children[0]), self._sub(children[2]), at)
+            case "in" | "not_in" as op:
+                return Comparison(op.replace("_", " "), self._sub(children[0]), self._sub(children[1]), at)
+            case "choose":
+                condition, then, otherwise = map(self._sub, children)
+                return Choose(condition, then, otherwise, at)
+            case "call" | "aggregate" | "list" | "record_of":
+                return self._compound(node)
+            case op if op in ARITHMETIC:
+                return Arithmetic(ARITHMETIC[op], self._sub(children[0]), self._sub(children[1]), at)
+            case _:
+                return self.literal(node)
+
+    def _sub(self, part: Part) -> Expr:
+        return self._expression(tree(part))
+
+    def _compound(self, node: Node) -> Expr:
+        at, children = span(node), parts(node)
+        match node.data:
+            case "call":
+                return Call(str(token(children[0])), self._arguments(children[1]), at)
+            case "aggregate":
+                function, term, variable, items, condition = children
+                return Aggregate(
+                    str(token(function)),
+                    self._sub(term),
+                    self.name(variable, "a loop's item"),
+                    self._sub(items),
+                    None if condition is None else self._sub(condition),
+                    at,
+                )
+            case "list":
+                return ListOf(self._arguments(children[0]), at)
+            case _:
+                return RecordOf(self._pairs(children), at)
+
+    def _arguments(self, part: Part) -> tuple[Expr, ...]:
+        if part is None:
+            return ()
+        return tuple(self._sub(child) for child in parts(tree(part)) if child is not None)
+
+    def _pairs(self, children: Sequence[Part]) -> tuple[tuple[str, Expr], ...]:
+        pairs: dict[str, Expr] = {}
+        for pair in children:
+            if pair is None:
+                continue
+            name, value = parts(tree(pair))
+            if str(name) in pairs:
+                self.faults(
+                    span(token(name)), f"the field {str(name)!r} is given twice", "leave one of them out"
+                )
+            pairs[str(name)] = self._sub(value)
+        return tuple(pairs.items())
+
+    def _negate(self, operand: Node, at: Span) -> Expr:
+        # A minus before a constant is part of the constant: `-5` is a number and no operation.
+        match operand.data:
+            case "number":
+                return constants.number(token(operand.children[0]), self.faults, negative=True, at=at)
+            case "percent":
+                return constants.percent(token(operand.children[0]), self.faults, negative=True, at=at)
+            case _:
+                return Negate(self._sub(operand), at)
+
+    def literal(self, part: Part) -> Literal:
+        """A constant of one word."""
+        node = tree(part)
+        at = span(node)
+        match node.data:
+            case "true" | "false" as word:
+                return Literal(word == "true", BoolType(), at)
+            case "string":
+                return constants.string(token(node.children[0]), self.faults)
+            case "number" | "minus_number" as kind:
+                negative = kind == "minus_number"
+                return constants.number(token(node.children[0]), self.faults, negative=negative, at=at)
+            case kind:
+                negative = kind == "minus_percent"
+                return constants.percent(token(node.children[0]), self.faults, negative=negative, at=at)
+
+    def cell(self, part: Part) -> Cell:
+        """What a table's row asks of one parameter."""
+        node = tree(part)
+        match node.data:
+            case "any_cell":
+                return self._any(token(node.children[0]))
+            case "open_cell":
+                return self._open(token(node.children[0]), self.literal(node.children[1]))
+            case "range_cell":
+                return RangeCell(self.literal(node.children[0]), self.literal(node.children[1]))
+            case _:
+                return ValuesCell(tuple(self.literal(child) for child in node.children))
+
+    def _any(self, word: Token) -> AnyCell:
+        if word != "any":
+            self.faults(
+                span(word),
+                f"a cell holds constants, {word.value!r} is a name",
+                f'write "{word.value}" in quotes for the text, or any for every value',
+            )
+        return AnyCell()
+
+    def _open(self, op: Token, end: Literal) -> Cell:
+        match str(op):
+            case ">":
+                return RangeCell(end, None, low_included=False)
+            case ">=":
+                return RangeCell(end, None)
+            case "<":
+                return RangeCell(None, end, high_included=False)
+            case "<=":
+                return RangeCell(None, end)
+            case "==":
+                self.faults(span(op), "a cell that is one value needs no ==", "write the value alone")
+            case _:
+                self.faults(
+                    span(op),
+                    "a cell cannot exclude a value",
+                    "write a row for that value above this one, and any here",
+                )
+        return ValuesCell((end,))
+
+
+def _height(node: Node) -> int:
+    """How many operations stand one within the other, counted without recursion."""
+    highest, waiting = 0, [(node, 1)]
+    while waiting:
+        current, height = waiting.pop()
+        highest = max(highest, height)
+        if highest > MAX_HEIGHT:
+            break
+        waiting.extend((child, height + 1) for child in current.children if isinstance(child, Tree))
+    return highest
