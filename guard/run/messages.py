@@ -44,8 +44,8 @@ class Strategy(StrEnum):
 class Result(StrEnum):
     """What became of a generation; the label `result` of metrics."""
 
-    PASSED = "pass"
-    DECIDED = "decided"  # cut on purpose behind a model decision or at the end of the trace
+    PASSED = "pass"  # it brought the trace to its end
+    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision
     VIOLATION = "violation"
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
@@ -66,12 +66,16 @@ class StepClass(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a run must know of an upstream. `dialect` is None where it takes no grammar."""
+    """What a run must know of an upstream. `dialect` is None where it takes no grammar.
+
+    `temperature` is what is asked for where the client asks for none; None leaves it to the server.
+    """
 
     name: str
     model: str
     prefill: bool
     dialect: Literal["gbnf"] | None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +140,8 @@ class Open:
 
     `prefix` is what the assistant has said already (the upstream continues it; never ends in white
     space; "" where the upstream cannot or need not). `grammar` covers what comes behind the prefix.
-    `generation` counts every one from 1; `attempt` only those opened because of a violation, from 1.
+    `generation` counts every one from 1. `attempt` is 1 until a generation is opened because of a
+    violation, which is the second, and so on.
     `model` is the target's: the name that the upstream knows the model by.
     """
 
@@ -218,7 +223,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """Why there is no answer: an OpenAI error object and its status."""
+    """Why there is no answer: an OpenAI error object and its status. `cause` is the upstream's, if it is."""
 
     status: int
     type: str
@@ -226,6 +231,7 @@ class RunError:
     message: str
     param: str | None = None
     retry_after_s: float | None = None
+    cause: UpstreamError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
