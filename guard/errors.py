@@ -10,6 +10,7 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     │  ├─ UpstreamConnectError
     │  ├─ UpstreamTimeout
     │  ├─ UpstreamStatusError
+    │  │  └─ UpstreamBusy
     │  └─ UpstreamProtocolError
     └─ InvalidState         ourselves
 
@@ -146,6 +147,13 @@ class UpstreamStatusError(UpstreamError):
         super().__init__(message, retry_after_s=retry_after_s)
         self.upstream_status = upstream_status
         self.body = body
+
+
+class UpstreamBusy(UpstreamStatusError):
+    """The server answered with a status that may pass: 408, 409, 425, 429 and 5xx."""
+
+    retryable = True
+    code = "upstream_busy"
 
 
 class UpstreamProtocolError(UpstreamError):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from guard.run.messages import Ended, Open, Target, Text
+
+Headers = tuple[tuple[str, str], ...]
 
 
 class Upstream(Protocol):
@@ -19,6 +23,12 @@ class Upstream(Protocol):
     target: Target
 
     def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]: ...
+
+    def forward(self, request: Passage, *, client: ClientCall) -> AbstractAsyncContextManager[PassageAnswer]:
+        """Pass a request on untouched and give the answer as it comes; leaving the context closes it.
+
+        Raises `UpstreamError` where there is no answer, also from the body where it breaks off.
+        """
 
     async def start(self) -> None:
         """Get ready to serve: start a child process, open a pool. Idempotent."""
@@ -37,3 +47,26 @@ class ClientCall(Protocol):
     @property
     def authorization(self) -> str | None:
         """The client's Authorization header where the upstream is configured with `pass_key`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A request that is passed on untouched.
+
+    `path` is what stands behind `/v1`, as the client wrote it (escapes kept), with the query:
+    `/embeddings`, `/files?limit=2`.
+    """
+
+    method: str
+    path: str
+    headers: Headers
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageAnswer:
+    """The answer to it. `body` gives the bytes as they arrive, encoded as the headers say."""
+
+    status: int
+    headers: Headers
+    body: AsyncIterator[bytes]

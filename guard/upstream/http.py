@@ -1,0 +1,286 @@
+"""Model servers over HTTP: always read as a stream, cut by closing the connection, every fault named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Final
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from guard.errors import RequestError, UpstreamError, UpstreamTimeout
+from guard.run.messages import Ended, Open, Text
+from guard.upstream.backends import BACKENDS
+from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
+from guard.upstream.faults import of_exception, of_status
+from guard.upstream.reading import AnswerReader
+from guard.wire.chat import text_of
+
+MAX_ERROR_BYTES: Final = 64 * 1024
+MAX_CONNECTIONS: Final = 1024
+
+# Headers that belong to one connection, or that we set ourselves.
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "host",
+        "expect",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """In seconds. `connect_s`: until there is a connection. `first_s`: until the model says something.
+
+    `idle_s`: between two things it says. `linger_s`: for the usage, when it has ended. `passage_s`:
+    between two reads of a request that is passed on.
+    """
+
+    connect_s: float = 5.0
+    first_s: float = 120.0
+    idle_s: float = 30.0
+    linger_s: float = 2.0
+    passage_s: float = 600.0
+
+
+class HttpUpstream:
+    """A server with an OpenAI-compatible API below `base_url` (`http://host:port/v1`)."""
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        *,
+        kind: str = "generic",
+        model: str = "",
+        api_key: str | None = None,
+        pass_key: bool = False,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self.backend = BACKENDS[kind]
+        self.target = self.backend.target(name, model)
+        self._base = base_url.rstrip("/")
+        self._api_key = api_key
+        self._pass_key = pass_key
+        self._timeouts = timeouts or Timeouts()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Open the pool. Idempotent."""
+        self._pool()
+
+    async def close(self) -> None:
+        """Close the pool. Idempotent."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
+        """Open a generation and give what the model says; close the generator to cut it."""
+        reader = AnswerReader(
+            prefix=command.prefix,
+            prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
+            token_per_chunk=self.backend.token_per_chunk,
+        )
+        response: aiohttp.ClientResponse | None = None
+        loop = asyncio.get_running_loop()
+        try:
+            heard = loop.time()
+            async with asyncio.timeout_at(heard + self._timeouts.first_s):
+                response = await self._ask(command, client)
+            while not reader.over:
+                data = await self._read(response, reader, heard)
+                pieces = reader.feed(data) if data else reader.close()
+                if pieces:
+                    heard = loop.time()
+                for piece in pieces:
+                    yield piece
+                self._watch(response, reader, loop.time() - heard)
+            if reader.fault is not None:
+                raise reader.fault
+            await _settle(response)
+            yield reader.ended()
+        except (aiohttp.ClientError, OSError, UpstreamError) as error:
+            raise self._named(error) from error
+        finally:
+            if response is not None:
+                response.close()
+
+    @asynccontextmanager
+    async def forward(self, request: Passage, *, client: ClientCall) -> AsyncIterator[PassageAnswer]:
+        """Pass a request on as it is; the key is the only thing that is changed."""
+        headers = [*_end_to_end(request.headers, drop="authorization"), *self._authorization(client)]
+        patience = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.passage_s)
+        response: aiohttp.ClientResponse | None = None
+        try:
+            response = await self._pool().request(
+                request.method,
+                self._url(request.path),
+                headers=headers,
+                data=request.body or None,
+                timeout=patience,
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._named(error) from error
+        try:
+            yield PassageAnswer(
+                status=response.status,
+                headers=tuple(_end_to_end(response.headers.items())),
+                body=self._body(response),
+            )
+        finally:
+            response.close()
+
+    async def _body(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        try:
+            async for data in response.content.iter_any():
+                yield data
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._named(error) from error
+
+    async def _ask(self, command: Open, client: ClientCall) -> aiohttp.ClientResponse:
+        """Send the request; give the response where its status is 200."""
+        model = command.model or self.target.model
+        body = orjson.dumps(self.backend.body(command, model=model, extra=client.extra))
+        headers = [("content-type", "application/json"), ("accept", "text/event-stream")]
+        headers += self._authorization(client)
+        if self.backend.closes_after_stream:
+            headers.append(("connection", "close"))
+        response = await self._post(body, headers)
+        if response.status == 200:
+            return response
+        try:
+            found = await response.content.read(MAX_ERROR_BYTES)
+        finally:
+            response.close()
+        raise of_status(response.status, response.headers, self._redacted(found))
+
+    async def _post(self, body: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
+        """Post, and once more where a pooled connection turns out to have been closed by the server."""
+        patience = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.first_s)
+        while True:
+            connection = SimpleNamespace(reused=False)
+            try:
+                return await self._pool().post(
+                    self._url("/chat/completions"),
+                    data=body,
+                    headers=headers,
+                    timeout=patience,
+                    allow_redirects=False,
+                    trace_request_ctx=connection,
+                )
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                if not connection.reused:
+                    raise
+
+    async def _read(self, response: aiohttp.ClientResponse, reader: AnswerReader, since: float) -> bytes:
+        """The next bytes, empty at the end of the answer."""
+        try:
+            if reader.started:
+                return await response.content.readany()
+            async with asyncio.timeout_at(since + self._timeouts.first_s):
+                return await response.content.readany()
+        except (aiohttp.ClientError, OSError):
+            if reader.finished:
+                return b""
+            raise
+
+    def _watch(self, response: aiohttp.ClientResponse, reader: AnswerReader, silence_s: float) -> None:
+        """Let the socket's patience follow what has been said; bytes that say nothing do not count."""
+        if reader.over or not reader.started:
+            return
+        limit = self._timeouts.linger_s if reader.finished else self._timeouts.idle_s
+        if silence_s > limit and not reader.finished:
+            raise UpstreamTimeout(f"nothing was said for {silence_s:.0f} s")
+        connection = response.connection
+        if connection is not None and connection.protocol is not None:
+            connection.protocol.read_timeout = limit
+
+    def _pool(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            trace = aiohttp.TraceConfig()
+            trace.on_connection_reuseconn.append(_note_reuse)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"user-agent": f"stepguard/{version('stepguard')}"},
+                skip_auto_headers=("accept-encoding",),
+                trace_configs=[trace],
+            )
+        return self._session
+
+    def _url(self, path: str) -> URL:
+        """An address below `base_url`, escapes kept as they are."""
+        parts = path.partition("?")[0].lower().replace("%2e", ".").replace("\\", "/").split("/")
+        if ".." in parts or "." in parts:
+            raise RequestError("the path must not have '.' or '..' in it", code="invalid_path")
+        return URL(self._base + path, encoded=True)
+
+    def _authorization(self, client: ClientCall) -> list[tuple[str, str]]:
+        if self._pass_key and client.authorization:
+            return [("authorization", client.authorization)]
+        return [("authorization", f"Bearer {self._api_key}")] if self._api_key else []
+
+    def _redacted(self, body: bytes) -> bytes:
+        """An error body without our key, which some servers repeat."""
+        return body.replace(self._api_key.encode(), b"***") if self._api_key else body
+
+    def _named(self, error: Exception) -> UpstreamError:
+        """The exception for an error, its message with this upstream's name in front."""
+        known = of_exception(error)
+        known.message = f"upstream {self.target.name!r}: {known.message}"
+        known.args = (known.message,)
+        return known
+
+
+async def _note_reuse(
+    _session: aiohttp.ClientSession,
+    context: SimpleNamespace,
+    _params: aiohttp.TraceConnectionReuseconnParams,
+) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx.reused = True
+
+
+async def _settle(response: aiohttp.ClientResponse) -> None:
+    """Read what little is left behind `[DONE]`, so that the connection can serve again."""
+    try:
+        async with asyncio.timeout(0.05):
+            while not response.content.at_eof():
+                await response.content.readany()
+    except (aiohttp.ClientError, OSError):
+        return
+
+
+def _end_to_end(headers: Iterable[tuple[str, str]], *, drop: str = "") -> Headers:
+    """Headers without those of the connection, and without any that could be taken for ours."""
+    pairs = [(name, value) for name, value in headers]
+    named = {
+        token.strip().lower()
+        for name, value in pairs
+        if name.lower() == "connection"
+        for token in value.split(",")
+    }
+    gone = _HOP_BY_HOP | named | {drop}
+    return tuple(
+        (name, value)
+        for name, value in pairs
+        if name.lower() not in gone and not name.lower().startswith("x-stepguard")
+    )

@@ -1,0 +1,182 @@
+"""The answer of a model server, from bytes to pieces of text: a stream, or whatever came instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, UpstreamStatusError
+from guard.run.messages import Ended, Text, Usage
+from guard.wire import sse
+from guard.wire.chat import InBandError, Piece, WireUsage, read_piece
+
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
+SHOWN: Final = 120  # characters of foreign text in a message
+BUSY: Final = frozenset({408, 409, 425, 429})  # statuses below 500 that may pass
+
+_CHARACTERS_PER_TOKEN: Final = 4
+
+
+class AnswerReader:
+    """Reads one answer. Sans-I/O: bytes go in, `Text` comes out, and the `Ended` at the close.
+
+    Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
+    more need be read; `started` that the model has said something (a thought counts).
+    """
+
+    def __init__(self, *, prefix: str = "", prompt_tokens: int = 0, token_per_chunk: bool = False) -> None:
+        self.fault: UpstreamError | None = None
+        self.over = False
+        self.started = False
+        self.finish_reason: str | None = None
+        self._decoder = sse.Decoder()
+        self._body: bytes | None = None  # of an answer that is no stream
+        self._sniffed = False
+        self._held = b""
+        self._echo = _Echo(prefix)
+        self._prompt_tokens = prompt_tokens
+        self._token_per_chunk = token_per_chunk
+        self._tokens = 0
+        self._unsaid = 0  # tokens of thoughts, to be counted with the next text
+        self._usage: WireUsage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model is known to have ended by itself."""
+        return self.over or self.finish_reason is not None
+
+    def feed(self, data: bytes) -> list[Text]:
+        """Take what arrived; give the text in it."""
+        if not self._sniffed:
+            data = self._sniff(data)
+        if self._body is not None:
+            self._body += data
+            if len(self._body) > MAX_BODY_BYTES:
+                self._fail(f"the answer is longer than {MAX_BODY_BYTES} bytes")
+            return []
+        texts = self._read(self._decoder.feed(data))
+        if self._decoder.overflowed:
+            self._fail(f"a chunk is longer than {sse.MAX_EVENT_BYTES} bytes")
+        return texts
+
+    def close(self) -> list[Text]:
+        """The connection has ended: give the text that is left. `ended` or `fault` says how it went."""
+        texts = self._read(self._decoder.close() if self._body is None else [self._body])
+        if self.fault is None and not self.finished:
+            self._fail(self._why_unfinished())
+        self.over = True
+        return [*texts, *self._rest()]
+
+    def ended(self) -> Ended:
+        """How the model ended, where there is no fault."""
+        if self._usage is None:
+            usage = Usage(prompt=self._prompt_tokens, completion=self._tokens, estimated=True)
+        else:
+            usage = Usage(prompt=self._usage.prompt_tokens, completion=self._usage.completion_tokens)
+        return Ended(self.finish_reason, usage)
+
+    def _sniff(self, data: bytes) -> bytes:
+        """See by its first character what this is: content types are often wrong."""
+        data = (self._held + data).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not data:
+            return b""
+        self._sniffed = True
+        if data.startswith(b"{"):
+            self._body = b""
+        elif data.startswith(b"<"):
+            self._fail(f"a web page came instead of a stream: {shown(data)}")
+        return data
+
+    def _read(self, chunks: list[bytes]) -> list[Text]:
+        texts: list[Text] = []
+        for chunk in chunks:
+            if self.over:
+                break
+            if chunk == sse.DONE:
+                self.over = True
+                texts += self._rest()
+                break
+            match read_piece(chunk):
+                case Piece() as piece:
+                    texts += self._take(piece)
+                case InBandError() as error:
+                    self._fault_of(error)
+                case None:
+                    self._fail(f"this is no chunk of a chat completion: {shown(chunk)}")
+        return texts
+
+    def _take(self, piece: Piece) -> list[Text]:
+        self.finish_reason = piece.finish_reason or self.finish_reason
+        self._usage = piece.usage or self._usage
+        self.started = self.started or bool(piece.text or piece.thought)
+        self._unsaid += self._count(piece.thought) + self._count(len(piece.text))
+        return self._say(self._echo.strip(piece.text))
+
+    def _say(self, text: str) -> list[Text]:
+        if not text:
+            return []
+        tokens, self._unsaid = self._unsaid, 0
+        self._tokens += tokens
+        return [Text(text, tokens)]
+
+    def _rest(self) -> list[Text]:
+        return self._say(self._echo.rest())
+
+    def _count(self, characters: int) -> int:
+        if not characters:
+            return 0
+        return 1 if self._token_per_chunk else max(1, characters // _CHARACTERS_PER_TOKEN)
+
+    def _why_unfinished(self) -> str:
+        if not self._sniffed:
+            return "the answer is empty"
+        if self._decoder.cut:
+            return "the answer broke off in the middle of a chunk"
+        return "the answer ended without a finish reason and without [DONE]"
+
+    def _fault_of(self, error: InBandError) -> None:
+        self._fault(status_error(error.status or 500, f"it reported an error: {error.message[:500]}"))
+
+    def _fail(self, message: str) -> None:
+        self._fault(UpstreamProtocolError(message))
+
+    def _fault(self, error: UpstreamError) -> None:
+        """Keep the first fault; nothing behind it is read."""
+        self.fault = self.fault or error
+        self.over = True
+
+
+class _Echo:
+    """Takes away a prefix that a server repeats before it goes on."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._seen = ""
+
+    def strip(self, text: str) -> str:
+        if not self._prefix:
+            return text
+        self._seen += text
+        if len(self._seen) < len(self._prefix) and self._prefix.startswith(self._seen):
+            return ""
+        said = self._seen.removeprefix(self._prefix)
+        self._prefix = self._seen = ""
+        return said
+
+    def rest(self) -> str:
+        """What looked like the beginning of an echo and was none."""
+        rest, self._prefix, self._seen = self._seen, "", ""
+        return rest
+
+
+def status_error(
+    status: int, message: str, *, body: bytes = b"", retry_after_s: float | None = None
+) -> UpstreamStatusError:
+    """The exception for an error status."""
+    kind = UpstreamBusy if status >= 500 or status in BUSY else UpstreamStatusError
+    return kind(message, upstream_status=status, body=body, retry_after_s=retry_after_s)
+
+
+def shown(data: bytes) -> str:
+    """Foreign bytes as they may stand in a message: escaped and cut."""
+    text = data[: 4 * SHOWN].decode("utf-8", "replace")
+    return repr(text[:SHOWN]) + ("..." if len(text) > SHOWN else "")

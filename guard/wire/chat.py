@@ -1,0 +1,308 @@
+"""Chat completions on the wire: the request as it comes in, what is sent on, and what comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from guard.errors import RequestError
+
+Message = dict[str, object]
+
+
+# --- the client's request ------------------------------------------------------------------------
+
+
+class Control(BaseModel):
+    """The body field `stepguard`: what binds a request, consumed and never sent on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    procedure: str | None = None
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    policy: str | None = None
+    content: Literal["answer", "trace", "both"] | None = None
+
+
+class StreamOptions(BaseModel):
+    """`stream_options`: whether the last chunk tells the usage."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    include_usage: bool | None = None
+
+
+class ChatRequest(BaseModel):
+    """A chat completion request. Fields that are not named here survive in `model_extra`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    model: str
+    messages: list[Message] = Field(min_length=1)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    seed: int | None = None
+    stepguard: Control | None = None
+
+    @field_validator("messages")
+    @classmethod
+    def _roles(cls, messages: list[Message]) -> list[Message]:
+        for position, message in enumerate(messages):
+            if not isinstance(message.get("role"), str):
+                raise ValueError(f"message {position} has no role")  # noqa: TRY004 (pydantic reports it)
+            if not isinstance(message.get("content"), str | list | None):
+                raise ValueError(f"message {position}: content is no text, no list of parts")  # noqa: TRY004
+        return messages
+
+    @property
+    def budget(self) -> int | None:
+        """How many tokens the client allows over all generations, if it says."""
+        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
+        return min(limits) if limits else None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream has to end with a chunk that tells the usage."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+
+def parse_request(body: bytes) -> ChatRequest:
+    """Read a request body. Numbers in `stepguard.inputs` are exact: `int` or `Decimal`.
+
+    Raises `RequestError`, which names the first field that is wrong.
+    """
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError(f"the body is no JSON: {error}", code="invalid_json") from None
+    if not isinstance(raw, dict):
+        raise RequestError("the body must be a JSON object", code="invalid_json")
+    if isinstance(raw.get("stepguard"), dict) and raw["stepguard"].get("inputs"):
+        raw["stepguard"] = _exact(body)["stepguard"]
+    try:
+        return ChatRequest.model_validate(raw)
+    except ValidationError as error:
+        raise _first_problem(error) from None
+
+
+def _exact(body: bytes) -> dict[str, Any]:
+    """The body with its numbers as they are written; binary floats would bend an input."""
+    try:
+        exact: dict[str, Any] = json.loads(body, parse_float=Decimal, parse_int=_parse_int)
+    except RecursionError:
+        raise RequestError("the body is nested too deeply", code="invalid_json") from None
+    return exact
+
+
+def _parse_int(digits: str) -> int | Decimal:
+    """An int as one; a Decimal where it is too long to convert in no time. Whoever reads it caps it."""
+    return int(digits) if len(digits) <= 100 else Decimal(digits)
+
+
+def _first_problem(error: ValidationError) -> RequestError:
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return RequestError(f"{where}: {message[:1].lower()}{message[1:]}", param=where, code="invalid_value")
+
+
+def text_of(message: Message) -> str:
+    """The text of a message: its content, or its text parts one below the other."""
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def merge_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """The conversation with our text behind the client's leading system message, or as one of our own.
+
+    Many chat templates take one system message only, and only in front.
+    """
+    first, rest = messages[0], tuple(messages[1:])
+    match first:
+        case {"role": "system" | "developer", "content": str(own)} if own:
+            return {**first, "content": f"{own}\n\n{text}"}, *rest
+        case {"role": "system" | "developer", "content": list(parts)}:
+            return {**first, "content": [*parts, {"type": "text", "text": text}]}, *rest
+        case {"role": "system" | "developer"}:
+            return {**first, "content": text}, *rest
+        case _:
+            return {"role": "system", "content": text}, *messages
+
+
+# --- the upstream's answer -----------------------------------------------------------------------
+
+
+class WireUsage(BaseModel):
+    """`usage`, as far as it is read."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Said(BaseModel):
+    """A message or a delta. Content that comes in parts is joined; parts that are no text are left out."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _join(cls, content: Any) -> Any:
+        return text_of({"content": content}) if isinstance(content, list) else content
+
+    @field_validator("reasoning_content", "reasoning", mode="before")
+    @classmethod
+    def _only_text(cls, thought: Any) -> Any:
+        return thought if isinstance(thought, str) else None
+
+
+class _Choice(BaseModel):
+    index: int = 0
+    delta: _Said | None = None
+    message: _Said | None = None
+    finish_reason: str | None = None
+
+
+class _Answer(BaseModel):
+    choices: list[_Choice]
+    usage: WireUsage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one chunk, or a whole answer, says of the first choice.
+
+    `thought`: how many characters of reasoning came, which are not read but were paid for.
+    """
+
+    text: str
+    thought: int
+    finish_reason: str | None
+    usage: WireUsage | None
+
+
+@dataclass(frozen=True, slots=True)
+class InBandError:
+    """An error that came as data. `status` where it names one of HTTP's."""
+
+    message: str
+    status: int | None
+
+
+def read_piece(data: bytes) -> Piece | InBandError | None:
+    """Read the data of a chunk or the body of a whole answer; None where it is neither."""
+    try:
+        answer = _Answer.model_validate_json(data)
+    except ValidationError:
+        return read_error(data)
+    for choice in answer.choices:
+        if choice.index == 0:
+            said = choice.delta or choice.message or _NOTHING
+            thought = len(said.reasoning_content or said.reasoning or "")
+            return Piece(said.content or "", thought, choice.finish_reason, answer.usage)
+    return Piece("", 0, None, answer.usage)
+
+
+_NOTHING = _Said()
+
+
+def read_error(data: bytes) -> InBandError | None:
+    """Read an error body of one of the usual shapes; None where it has none of them."""
+    try:
+        raw = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    match raw:
+        case {"error": {"message": str(message), **rest}}:
+            return InBandError(message, _http_status(rest.get("code"), rest.get("status")))
+        case (
+            {"error": str(message)} | {"object": "error", "message": str(message)} | {"detail": str(message)}
+        ):
+            return InBandError(message, _http_status(raw.get("code"), raw.get("status")))
+        case {"error": error} if error:
+            return InBandError(orjson.dumps(error).decode(), None)
+        case _:
+            return None
+
+
+def _http_status(*candidates: object) -> int | None:
+    for value in candidates:
+        if isinstance(value, int) and 400 <= value <= 599:
+            return value
+    return None
+
+
+# --- our own answer ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """What all chunks of one answer share; one id, one `created`, however many generations it took."""
+
+    id: str
+    model: str
+    created: int
+
+    def completion(
+        self,
+        content: str,
+        *,
+        reasoning: str | None,
+        finish_reason: str,
+        usage: dict[str, object],
+        stepguard: dict[str, object],
+    ) -> bytes:
+        """The body of an answer in one piece."""
+        message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
+        if reasoning is not None:
+            message["reasoning_content"] = reasoning
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
+        return orjson.dumps(
+            self._body("chat.completion") | {"choices": [choice], "usage": usage, "stepguard": stepguard}
+        )
+
+    def role(self) -> bytes:
+        """The first chunk's data."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def content(self, text: str) -> bytes:
+        """Some of the answer."""
+        return self._chunk({"content": text})
+
+    def reasoning(self, text: str) -> bytes:
+        """Some of the verified steps."""
+        return self._chunk({"reasoning_content": text})
+
+    def finish(self, finish_reason: str, stepguard: dict[str, object]) -> bytes:
+        """The chunk that ends the choice and carries the report."""
+        return self._chunk({}, finish_reason, {"stepguard": stepguard})
+
+    def usage(self, usage: dict[str, object]) -> bytes:
+        """The chunk behind the last, where the client asked for the usage."""
+        return orjson.dumps(self._body("chat.completion.chunk") | {"choices": [], "usage": usage})
+
+    def _chunk(
+        self,
+        delta: dict[str, object],
+        finish_reason: str | None = None,
+        extra: dict[str, object] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return orjson.dumps(self._body("chat.completion.chunk") | {"choices": [choice]} | (extra or {}))
+
+    def _body(self, kind: str) -> dict[str, object]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}

@@ -1,0 +1,111 @@
+"""Whatever went wrong, as OpenAI's error object with its status and headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import orjson
+
+from guard.errors import GuardError, RequestError, UpstreamError, UpstreamStatusError
+from guard.wire import sse
+
+
+class Failure(Protocol):
+    """What a run says of its failure; `guard.run.messages.RunError` is one."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def param(self) -> str | None: ...
+    @property
+    def retry_after_s(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorAnswer:
+    """An answer that is an error. `retry` says whether sending the same request again may help."""
+
+    status: int
+    type: str
+    code: str
+    message: str
+    param: str | None = None
+    retry: bool = False
+    retry_after_s: float | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The JSON body."""
+        return orjson.dumps({"error": self._error()})
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Headers, `content-type` among them.
+
+        `x-should-retry` is what OpenAI's clients obey before they look at the status; without it they
+        would multiply our own retries.
+        """
+        headers = [
+            ("content-type", "application/json"),
+            ("x-should-retry", "true" if self.retry else "false"),
+        ]
+        if self.retry_after_s is not None:
+            headers.append(("retry-after", str(max(0, -int(-self.retry_after_s // 1)))))
+        return tuple(headers)
+
+    @property
+    def frames(self) -> bytes:
+        """The same on a stream that has begun: an event that carries the error, and the end."""
+        return sse.encode(self.body) + sse.encode(sse.DONE)
+
+    def _error(self) -> dict[str, object]:
+        return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+
+
+def of_failure(failure: Failure) -> ErrorAnswer:
+    """What a client reads of a run that has no answer."""
+    return ErrorAnswer(
+        status=failure.status,
+        type=failure.type,
+        code=failure.code,
+        message=failure.message,
+        param=failure.param,
+        retry=failure.retry_after_s is not None,
+        retry_after_s=failure.retry_after_s,
+    )
+
+
+def of_error(error: GuardError) -> ErrorAnswer:
+    """What a client reads of an exception of ours.
+
+    The text of our own bugs and of the operator's mistakes stays with us.
+    """
+    match error:
+        case RequestError():
+            return ErrorAnswer(
+                status=error.http_status,
+                type=error.type,
+                code=error.code,
+                message=error.message,
+                param=error.param,
+            )
+        case UpstreamStatusError(upstream_status=429 as status) | UpstreamError(status=status):
+            return ErrorAnswer(
+                status=status,
+                type="upstream_error",
+                code=error.code,
+                message=error.message,
+                retry=error.retryable,
+                retry_after_s=error.retry_after_s,
+            )
+        case _:
+            return ErrorAnswer(
+                status=error.status, type="server_error", code="internal_error", message="internal error"
+            )
