@@ -1,0 +1,437 @@
+"""Values as text, as JSON and as numbers: exact, and bounded before anything is converted.
+
+A number is an `int` or a `Fraction`; there is no binary float behind any of them. Strings are NFC from
+the moment they enter, so that comparing them exactly compares them as people do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from json.encoder import encode_basestring
+from typing import Final, TypeGuard
+from unicodedata import normalize
+
+from guard.procedure.model import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    IntType,
+    ListType,
+    PercentType,
+    RecordType,
+    Rounding,
+    StringType,
+    TextType,
+    Type,
+    Value,
+)
+
+DIGITS: Final = 40  # of a number in a trace, an input or a result
+STRING_LENGTH: Final = 10_000  # characters of a string; a text has no limit here
+SHOWN: Final = 60  # characters of foreign text in a message
+
+Number = int | Fraction
+Speller = Callable[[Value], str]
+
+_LIMIT: Final = 10**DIGITS
+_POWERS: Final = tuple(10**places for places in range(DIGITS + 1))
+_NUMBER: Final = re.compile(r"(-?)([0-9]{1,40})(?:\.([0-9]{1,40}))?(%?)")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class Unspellable(ValueError):  # noqa: N818 (what the value is, not what went wrong)
+    """A number has no finite decimal spelling, or one of too many digits."""
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def parse_number(text: str) -> Number | None:
+    """Give the exact number that a text spells, or None.
+
+    Taken are ASCII digits with an optional sign, decimals and percent sign (`-12.50`, `5%`), 40 digits
+    at most: no exponent, no separators, no white space. A text with decimals or a percent sign gives a
+    `Fraction`, any other an `int`.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    sign, whole, decimals, percent = match.groups("")
+    if len(whole) + len(decimals) > DIGITS:
+        return None
+    number = int(sign + whole + decimals)
+    places = len(decimals) + 2 * len(percent)
+    return Fraction(number, 10**places) if decimals or percent else number
+
+
+def round_to(value: Number, places: int, rounding: Rounding) -> Number:
+    """Give the nearest number of so many decimals; `rounding` decides between the two neighbours."""
+    if isinstance(value, int):
+        return value
+    scale = 10**places
+    return Fraction(_whole(value.numerator * scale, value.denominator, rounding), scale)
+
+
+def _whole(numerator: int, denominator: int, rounding: Rounding) -> int:
+    below, rest = divmod(numerator, denominator)
+    if rest == 0:
+        return below
+    tie = 2 * rest - denominator  # 0 on a tie, positive where the upper neighbour is nearer
+    match rounding:
+        case Rounding.HALF_UP:
+            return below + (tie > 0 or (tie == 0 and numerator > 0))
+        case Rounding.HALF_EVEN:
+            return below + (tie > 0 or (tie == 0 and below % 2 == 1))
+        case Rounding.DOWN:
+            return below + (numerator < 0)
+        case Rounding.UP:
+            return below + (numerator > 0)
+        case Rounding.FLOOR:
+            return below
+        case Rounding.CEILING:
+            return below + 1
+
+
+@lru_cache(maxsize=1024)
+def decimals_of(denominator: int) -> int | None:
+    """How many decimals a fraction in lowest terms needs; None where they never end."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest //= 5
+        fives += 1
+    return max(twos, fives) if rest == 1 else None
+
+
+def _decimal(value: Number, least: int) -> str:
+    """Decimal spelling with at least so many places and as many as the value needs."""
+    needed = decimals_of(value.denominator)
+    if needed is None:
+        raise Unspellable("a number whose decimals never end")
+    places = max(needed, least)
+    if places >= DIGITS:
+        raise Unspellable(f"a number of more than {DIGITS} digits")
+    scaled = value.numerator * (_POWERS[places] // value.denominator)
+    digits = str(_bounded(abs(scaled))).rjust(places + 1, "0")
+    sign = "-" if scaled < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
+
+
+def _bounded(number: int) -> int:
+    if -_LIMIT < number < _LIMIT:
+        return number
+    raise Unspellable(f"a number of more than {DIGITS} digits")
+
+
+# --- spelling ------------------------------------------------------------------------------------
+
+
+def spell(value: Value, type: Type) -> str:  # noqa: A002 (the type of a value is its type)
+    """Give the canonical spelling of a value of a type.
+
+    Raises `Unspellable` for a number that has none within 40 digits.
+    """
+    return speller(type)(value)
+
+
+def speller(type: Type, *, json: bool = False) -> Speller:  # noqa: A002
+    """Give the function that spells values of a type; with `json`, percents become plain numbers."""
+    return _speller(type, json)
+
+
+# Each function is only ever given values of its own type, which a checker of types cannot see: hence `...`.
+@lru_cache(maxsize=1024)
+def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
+    match type:
+        case IntType():
+            return _spell_int
+        case DecimalType(places):
+            least = places or 0
+            return lambda value: _decimal(value, least)
+        case PercentType() if not json:
+            return lambda value: _decimal(value * 100, 0) + "%"
+        case PercentType():
+            return lambda value: _decimal(value, 0)
+        case BoolType():
+            return lambda value: "true" if value else "false"
+        case StringType() | TextType() | EnumType():
+            return encode_basestring
+        case ListType(item):
+            return _list_speller(_speller(item, json))
+        case RecordType(fields):
+            return _record_speller({field.name: _speller(field.type, json) for field in fields})
+
+
+def _spell_int(value: int) -> str:
+    return str(_bounded(value))
+
+
+def _list_speller(item: Speller) -> Callable[[tuple[Value, ...]], str]:
+    return lambda value: f"[{', '.join(map(item, value))}]"
+
+
+def _record_speller(fields: Mapping[str, Speller]) -> Callable[[Mapping[str, Value]], str]:
+    def spelled(value: Mapping[str, Value]) -> str:
+        parts = [f'"{name}": {field(value[name])}' for name, field in fields.items()]
+        return "{" + ", ".join(parts) + "}"
+
+    return spelled
+
+
+def answer_text(value: Value, type: Type) -> str:  # noqa: A002
+    """Give what a client reads: a scalar bare (strings without quotation marks), a list or record as JSON."""
+    match type:
+        case StringType() | TextType() | EnumType():
+            return str(value)
+        case ListType() | RecordType():
+            return json_text(value, type)
+        case _:
+            return spell(value, type)
+
+
+# --- belonging -----------------------------------------------------------------------------------
+
+
+def equal(left: Value, right: Value) -> bool:
+    """Whether two values are the same: numbers exactly, strings after NFC, no number is a truth value."""
+    match left, right:
+        case (bool(), _) | (_, bool()):
+            return left is right
+        case (str(), str()):
+            return left == right or normalize("NFC", left) == normalize("NFC", right)
+        case (tuple(), tuple()):
+            return len(left) == len(right) and all(map(equal, left, right))
+        case (dict(), dict()):
+            return left.keys() == right.keys() and all(equal(left[name], right[name]) for name in left)
+        case _:
+            return left == right
+
+
+def wanted(type: Type) -> str:  # noqa: A002
+    """Say what a type asks for, in words: `a whole number`, `one of "DE", "AT"`."""
+    match type:
+        case IntType():
+            return "a whole number"
+        case DecimalType(None):
+            return "a number"
+        case DecimalType(places):
+            return f"a number with at most {places} decimal{'' if places == 1 else 's'}"
+        case PercentType():
+            return "a percentage such as 5%"
+        case BoolType():
+            return "true or false"
+        case StringType():
+            return "a string"
+        case TextType():
+            return "a text"
+        case EnumType(options):
+            return "one of " + ", ".join(map(encode_basestring, options))
+        case ListType():
+            return "a list"
+        case RecordType(fields):
+            return "a record of " + ", ".join(field.name for field in fields)
+
+
+def conforms(value: Value, type: Type) -> str | None:  # noqa: A002
+    """None where a value fits a type, else what is wanted and where: `a whole number at [0].qty`.
+
+    A whole number fits a decimal type; a number with more decimals than its type does not fit.
+    """
+    return _misfit(value, type, "")
+
+
+def _misfit(value: Value, type: Type, path: str) -> str | None:  # noqa: A002
+    match type:
+        case ListType(item) if isinstance(value, tuple):
+            inner = (_misfit(part, item, f"{path}[{index}]") for index, part in enumerate(value))
+            return next(filter(None, inner), None)
+        case RecordType(fields) if isinstance(value, dict) and value.keys() == {f.name for f in fields}:
+            inner = (_misfit(value[f.name], f.type, f"{path}.{f.name}") for f in fields)
+            return next(filter(None, inner), None)
+    reason = _scalar_misfit(value, type)
+    where = path.removeprefix(".")
+    return reason and (f"{reason} at {where}" if where else reason)
+
+
+def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
+    match type:
+        case IntType() if _is_number(value) and value.denominator == 1:
+            return _long(value)
+        case DecimalType(places) if _is_number(value):
+            needed = decimals_of(value.denominator)
+            fits = needed is not None and (places is None or needed <= places)
+            return _long(value) if fits else wanted(type)
+        case PercentType() if _is_number(value) and decimals_of(value.denominator) is not None:
+            return _long(value)
+        case BoolType() if isinstance(value, bool):
+            return None
+        case StringType() | TextType() if isinstance(value, str):
+            return _bad_string(value, type)
+        case EnumType(options) if isinstance(value, str) and normalize("NFC", value) in options:
+            return None
+    return wanted(type)
+
+
+def _is_number(value: object) -> TypeGuard[Number]:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool)
+
+
+def _long(value: Number) -> str | None:
+    digits = DIGITS - (decimals_of(value.denominator) or 0)
+    return None if abs(value) < 10**digits else f"a number of at most {DIGITS} digits"
+
+
+def _bad_string(value: str, type: Type) -> str | None:  # noqa: A002
+    if _SURROGATE.search(value):
+        return "Unicode text without lone surrogates"
+    if isinstance(type, StringType) and len(value) > STRING_LENGTH:
+        return f"a string of at most {STRING_LENGTH} characters"
+    return None
+
+
+def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
+    """Give a value in the shape in which a type keeps it, or None where it is of another kind.
+
+    Whole numbers become `int` for `int`, strings NFC, records take the order of their fields. Bounds
+    (decimals, options, lengths) are not asked for: that is `conforms`.
+    """
+    match type:
+        case IntType():
+            return int(value) if _is_number(value) and value.denominator == 1 else None
+        case DecimalType() | PercentType():
+            return value if _is_number(value) else None
+        case BoolType():
+            return value if isinstance(value, bool) else None
+        case StringType() | TextType() | EnumType():
+            return normalize("NFC", value) if isinstance(value, str) else None
+        case ListType(item):
+            return _coerce_list(value, item) if isinstance(value, tuple) else None
+        case RecordType():
+            return _coerce_record(value, type) if isinstance(value, dict) else None
+
+
+def _coerce_list(value: tuple[Value, ...], item: Type) -> Value | None:
+    parts = [coerce(part, item) for part in value]
+    kept = tuple(part for part in parts if part is not None)
+    return kept if len(kept) == len(parts) else None
+
+
+def _coerce_record(value: dict[str, Value], type: RecordType) -> Value | None:  # noqa: A002
+    if value.keys() != {field.name for field in type.fields}:
+        return None
+    parts = {field.name: coerce(value[field.name], field.type) for field in type.fields}
+    kept = {name: part for name, part in parts.items() if part is not None}
+    return kept if len(kept) == len(parts) else None
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
+    """Give the value that a piece of JSON means for a type.
+
+    Numbers may come as `int`, `float` (taken as its shortest spelling), `Decimal`, or as a string that
+    spells one where the type has decimals. `path` says where the piece stands. Raises `ValueError`
+    naming the place, what was expected and what was found.
+    """
+    match type:
+        case IntType() | DecimalType() | PercentType():
+            value: Value | None = _number_from_json(raw, text=not isinstance(type, IntType))
+        case ListType(item) if isinstance(raw, list | tuple):
+            value = tuple(from_json(part, item, f"{path}[{index}]") for index, part in enumerate(raw))
+        case RecordType() if isinstance(raw, Mapping):
+            value = _record_from_json(raw, type, path)
+        case BoolType() | StringType() | TextType() | EnumType() if isinstance(raw, bool | str):
+            value = raw
+        case _:
+            value = None
+    kept = None if value is None else coerce(value, type)
+    reason = wanted(type) if kept is None else _scalar_or_none(kept, type)
+    if kept is None or reason is not None:
+        raise ValueError(f"{_where(path)}expected {reason}, found {_cut(raw)}")
+    return kept
+
+
+def _scalar_or_none(value: Value, type: Type) -> str | None:  # noqa: A002
+    # The parts of a list or record have been judged where they were read, with their own path.
+    return None if isinstance(type, ListType | RecordType) else _scalar_misfit(value, type)
+
+
+def _number_from_json(raw: object, *, text: bool) -> Number | None:
+    match raw:
+        case bool():
+            return None
+        case int():
+            return raw
+        case float() | Decimal():
+            return _number_from_decimal(Decimal(repr(raw)) if isinstance(raw, float) else raw)
+        case str() if text:
+            return parse_number(raw)
+        case _:
+            return None
+
+
+def _number_from_decimal(raw: Decimal) -> Number | None:
+    # The exponent is looked at first: converting 1e999999 takes seconds.
+    if not raw.is_finite() or abs(raw.adjusted()) > DIGITS or len(raw.as_tuple().digits) > DIGITS:
+        return None
+    return Fraction(raw)
+
+
+def _record_from_json(raw: Mapping[object, object], type: RecordType, path: str) -> Value:  # noqa: A002
+    names = [field.name for field in type.fields]
+    missing = [name for name in names if name not in raw]
+    if missing:
+        raise ValueError(f"{_where(path)}expected {wanted(type)}, missing: {', '.join(missing)}")
+    unknown = [_cut(name) for name in raw if name not in names]
+    if unknown:
+        raise ValueError(f"{_where(path)}expected {wanted(type)}, unknown: {', '.join(unknown[:5])}")
+    return {
+        field.name: from_json(raw[field.name], field.type, f"{path}.{field.name}") for field in type.fields
+    }
+
+
+def _where(path: str) -> str:
+    where = path.removeprefix(".")
+    return f"{where}: " if where else ""
+
+
+def _cut(raw: object) -> str:
+    match raw:
+        case str():
+            shown = repr(raw[: SHOWN + 1])
+        case list() | tuple():
+            return f"a list of {len(raw)}"
+        case Mapping():
+            return "an object"
+        case int() if not -_LIMIT < raw < _LIMIT:
+            return "a longer number"
+        case None:
+            return "null"
+        case bool():
+            return "true" if raw else "false"
+        case _:
+            shown = str(raw)
+    return shown if len(shown) <= SHOWN else shown[:SHOWN] + "..."
+
+
+def to_json(value: Value, type: Type) -> object:  # noqa: A002
+    """Give a value as JSON data: numbers as `int` or `Decimal`, whose `str` is their canonical spelling."""
+    match value, type:
+        case tuple(), ListType(item):
+            return [to_json(part, item) for part in value]
+        case dict(), RecordType(fields):
+            return {field.name: to_json(value[field.name], field.type) for field in fields}
+        case int() | Fraction(), DecimalType() | PercentType():
+            return Decimal(speller(type, json=True)(value))
+        case _:
+            return value
+
+
+def json_text(value: Value, type: Type) -> str:  # noqa: A002
+    """Give a value as JSON text: numbers in canonical spelling, percents as plain numbers."""
+    return speller(type, json=True)(value)
