@@ -26,7 +26,7 @@ _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"
 
 
 def gbnf(grammar: Grammar) -> str:
-    """The grammar as text; its start rule is `root`, and no other rule may have that name."""
+    """Write a grammar for llama.cpp; its start rule is `root`, and no other rule may have that name."""
     bodies = [grammar.start, *grammar.rules.values()]
     named = {terminal.name: terminal.node for body in bodies for terminal in terminals(body)}
     rules = {"root": grammar.start, **grammar.rules, **named}

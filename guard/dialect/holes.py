@@ -1,10 +1,10 @@
-"""What the model may write where a value or a working is left to it, by type and bounded."""
+"""What the model may write where a value, a working or a quote is left to it: by type, and bounded."""
 
 from __future__ import annotations
 
-import json
 import re
-from typing import assert_never
+from json.encoder import encode_basestring
+from typing import Final, assert_never
 
 from guard.dialect.tree import Chars, Literal, Node, Repeat, Terminal, choice, optional, sequence
 from guard.procedure.model import (
@@ -20,17 +20,16 @@ from guard.procedure.model import (
     Type,
 )
 
-INT_DIGITS = 9  # before the point; more only where the value is known to need them
-FRACTION_DIGITS = 10
-STRING_CHARS = 200
-QUOTE_CHARS = 300
-QUOTES = 4
-LIST_ITEMS = 40
-WORKING_ITEMS = 400
+INT_DIGITS: Final = 9  # before the point; more only where the value is known to need them
+FRACTION_DIGITS: Final = 10
+STRING_CHARS: Final = 200
+QUOTE_CHARS: Final = 300
+QUOTES: Final = 8
+LIST_ITEMS: Final = 40
+WORKING_PIECES: Final = 400
 
 _DIGIT = Chars((("0", "9"),))
 _ONE_TO_NINE = Chars((("1", "9"),))
-_MINUS = optional(Literal("-"))
 _HEX = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 # What may stand in a JSON string: any character but these as itself, the rest escaped.
 _PLAIN = Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\")), negated=True)
@@ -44,37 +43,44 @@ def _string(name: str, least: int, most: int) -> Node:
 
 
 STRING = _string("string", 0, STRING_CHARS)
-_QUOTE = _string("quote", 1, QUOTE_CHARS)
-_MORE_QUOTES = Repeat(sequence(Literal(", "), _QUOTE), 0, QUOTES - 1)
-QUOTED = sequence(Literal(" <- "), _QUOTE, _MORE_QUOTES)
-# An expression: no doubled blanks (weak models loop on them), no ` = `, which ends a working.
-_PIECE = choice(
-    Chars((("\x00", " "), ("=", "="), ('"', '"')), negated=True),
-    STRING,
-    sequence(Chars(tuple((char, char) for char in "=<>!")), Literal("=")),
-)
-WORKING = Terminal(
-    "working",
-    sequence(
-        Terminal("piece", _PIECE),
-        Repeat(sequence(optional(Literal(" ")), Terminal("piece", _PIECE)), 0, WORKING_ITEMS),
+QUOTE = _string("quote", 1, QUOTE_CHARS)
+
+# An expression: no doubled blanks (weak models loop on them), and no ` = `, which ends a working.
+_PIECE = Terminal(
+    "piece",
+    choice(
+        Chars((("\x00", " "), ("=", "="), ('"', '"')), negated=True),
+        STRING,
+        sequence(Chars(tuple((char, char) for char in "=<>!")), Literal("=")),
     ),
 )
+WORKING = Terminal(
+    "working", sequence(_PIECE, Repeat(sequence(optional(Literal(" ")), _PIECE), 0, WORKING_PIECES))
+)
+
+_NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
+_PASS = optional(Literal("["), _NUMBER, Literal("]"))
+PATH = Terminal("path", sequence(_NUMBER, _PASS, Repeat(sequence(Literal("."), _NUMBER, _PASS), 0, 20)))
+
+
+def quoted(text: str) -> str:
+    """Spell a string as a trace does."""
+    return encode_basestring(text)
 
 
 def hole(type_: Type, spelling: str | None = None) -> Node:
-    """Every canonical spelling of the type; where the value's own is given, wide enough for that."""
+    """Give the canonical spellings of a type; where the value's own is known, wide enough for that."""
     match type_:
         case IntType():
-            return _whole(spelling)
+            return _number(spelling, "int", 0)
         case DecimalType(places=places):
-            return sequence(_whole(spelling), _fraction(places, spelling))
+            return _number(spelling, "decimal", places)
         case PercentType():
-            return sequence(_whole(spelling), _fraction(None, spelling), Literal("%"))
+            return _number(spelling, "percent", None)
         case BoolType():
-            return choice(Literal("true"), Literal("false"))
+            return Terminal("bool", choice(Literal("true"), Literal("false")))
         case EnumType(options=options):
-            return choice(*(Literal(json.dumps(option, ensure_ascii=False)) for option in options))
+            return choice(*(Literal(quoted(option)) for option in options))
         case StringType() | TextType():
             return STRING if spelling is None or len(spelling) <= STRING_CHARS else Literal(spelling)
         case ListType(item=item):
@@ -85,23 +91,24 @@ def hole(type_: Type, spelling: str | None = None) -> Node:
             assert_never(type_)
 
 
-def _whole(spelling: str | None) -> Node:
-    digits = max(INT_DIGITS, _digits(r"-?(\d+)", spelling))
-    return sequence(_MINUS, choice(Literal("0"), sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, digits - 1))))
-
-
-def _fraction(places: int | None, spelling: str | None) -> Node:
-    needed = _digits(r"-?\d+\.(\d+)", spelling)
+def _number(spelling: str | None, kind: str, places: int | None) -> Node:
+    """Bound a number: no leading zeros, and exactly `places` decimals unless the value needs more."""
+    written = re.match(r"-?(\d+)(?:\.(\d+))?", spelling or "")
+    whole, decimals = (len(digits) for digits in written.groups("")) if written else (0, 0)
+    whole = max(INT_DIGITS, whole)
+    most = max(FRACTION_DIGITS if places is None else places, decimals)
+    parts = [
+        optional(Literal("-")),
+        choice(Literal("0"), sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, whole - 1))),
+    ]
     if places is None:
-        return optional(Literal("."), Repeat(_DIGIT, 1, max(FRACTION_DIGITS, needed)))
-    if max(places, needed) == 0:
-        return Literal("")
-    return sequence(Literal("."), Repeat(_DIGIT, places, max(places, needed)))
-
-
-def _digits(pattern: str, spelling: str | None) -> int:
-    found = re.match(pattern, spelling) if spelling else None
-    return len(found[1]) if found else 0
+        parts.append(optional(Literal("."), Repeat(_DIGIT, 1, most)))
+    elif most:
+        parts += [Literal("."), Repeat(_DIGIT, places, most)]
+    if kind == "percent":
+        parts.append(Literal("%"))
+    behind = "" if kind != "decimal" else f"x{'any' if places is None else places}x{most}"
+    return Terminal(f"{kind}{whole}{behind}", sequence(*parts))
 
 
 def _list(item: Node) -> Node:
@@ -112,14 +119,5 @@ def _list(item: Node) -> Node:
 def _record(fields: list[tuple[str, Node]]) -> Node:
     parts: list[Node] = []
     for index, (name, value) in enumerate(fields):
-        parts += [Literal(f'{", " if index else ""}"{name}": '), value]
+        parts += [Literal(f"{', ' if index else ''}{quoted(name)}: "), value]
     return sequence(Literal("{"), *parts, Literal("}"))
-
-
-def open_steps() -> Node:
-    """Any number of step lines, for where the order hangs on what nobody has decided yet."""
-    number = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
-    pass_ = optional(Literal("["), number, Literal("]"))
-    path = sequence(number, pass_, Repeat(sequence(Literal("."), number, pass_), 0, 20))
-    rest = sequence(WORKING, optional(Literal(" = "), WORKING), optional(QUOTED))
-    return Repeat(sequence(path, Literal(" "), rest, Literal("\n")), 0, None)

@@ -12,8 +12,7 @@ from collections.abc import Sequence as Listing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from guard.dialect.holes import open_steps
-from guard.dialect.line import Level, line
+from guard.dialect.line import ANY_STEP, Level, line, rule_name
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -64,7 +63,7 @@ def narrow(
     stop_at_decision: bool,
     prefix_tail: str = "",
 ) -> Narrowed:
-    """The grammar of what is left of a trace.
+    """Narrow the grammar to what is left of a trace.
 
     `observed` has one entry for each verified step, in order: its value (only those of decided steps
     matter). `prefix_tail` is what the assistant has said already of the line that is due: "" (also:
@@ -73,25 +72,27 @@ def narrow(
 
     Raises InvalidState where `prefix_tail` is no beginning of the line that is due.
     """
-    parts: list[Node] = []
-    if not observed and not prefix_tail:
-        parts.append(Literal(f"@begin {program.name} {nonce}\n"))
     steps, ending = _ahead(program, inputs, observed, stop=stop_at_decision)
-    given = set()
+    complete = ending is not None and ending.kind is not EndKind.FAILED
+    lines: dict[str, Node] = {}
+    rules: dict[str, Node] = {}
+    given: set[str] = set()
+    if not observed and not prefix_tail:
+        lines["begin"] = Literal(f"@begin {program.name} {nonce}\n")
     for step in steps:
         written = line(step, level, prefix_tail)
         prefix_tail = ""
-        parts.append(written.node)
-        if written.given:
-            given.add(step.path)
-    complete = ending is not None and ending.kind is not EndKind.FAILED
+        lines[rule_name(step.path)] = written.node
+        rules |= written.rules
+        given |= {step.path} if written.given else set()
     if ending is not None and ending.kind is EndKind.UNDETERMINED:
-        parts.append(open_steps())
+        rules["step"] = ANY_STEP
+        lines["steps"] = Repeat(Rule("step"), 0, None)
     if complete:
-        parts.append(Literal(f"@end {nonce}\n".removeprefix(prefix_tail)))
-    wanted = level is not Level.NONE and (complete or bool(steps))
+        lines["end"] = Literal(f"@end {nonce}\n".removeprefix(prefix_tail))
+    forced = level is not Level.NONE and (complete or bool(steps))
     return Narrowed(
-        grammar=Grammar(sequence(*parts), {}) if wanted else None,
+        grammar=Grammar(sequence(*map(Rule, lines)), {**lines, **rules}) if forced else None,
         given=frozenset(given),
         last=steps[-1].path if steps else "",
         complete=complete,
@@ -101,7 +102,7 @@ def narrow(
 def _ahead(
     program: Program, inputs: Mapping[str, Value], observed: Listing[Value | Unknown | None], *, stop: bool
 ) -> tuple[list[Expected], Ending | None]:
-    """The steps that a grammar can cover, and the ending if they reach it."""
+    """Give the steps that a grammar can cover, and the ending if they reach it."""
     due = _due(program, inputs, observed)
     steps: list[Expected] = []
     while True:
@@ -117,7 +118,7 @@ def _ahead(
 def _due(
     program: Program, inputs: Mapping[str, Value], observed: Listing[Value | Unknown | None]
 ) -> Generator[Expected, None, Ending]:
-    """The steps behind the observed ones, as far as they are determined."""
+    """Give the steps behind the observed ones, as far as they are determined."""
     execution = program.execute(inputs)
     try:
         step = next(execution)
@@ -138,7 +139,7 @@ _REGEX_SPECIAL = frozenset('\\^$.|?*+()[]{}/"#&~-')
 
 
 def lark_text(grammar: Grammar) -> str:
-    """The grammar for readers of Lark's common subset: `start`, rules, regular expressions.
+    """Write a grammar in the subset that all readers of Lark's notation share; its start rule is `start`.
 
     Whatever holds no rule is one regular expression, which ends where a line ends wherever it holds a
     free text: readers that take the longest match cannot run past it.
@@ -164,7 +165,7 @@ def _items(node: Node) -> str:
 
 
 def _grouped(parts: tuple[Node, ...]) -> list[Node]:
-    """The parts, with neighbours that hold no rule made one."""
+    """Make one of neighbours that hold no rule."""
     groups: list[Node] = []
     plain: list[Node] = []
     for part in parts:
@@ -249,4 +250,4 @@ def _times(least: int, most: int | None, lark: str) -> str:
         case _ if lark:
             return f"~{least}..{most}" if least != most else f"~{least}"
         case _:
-            return f"{{{least},{'' if most is None else most}}}"
+            return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from guard.dialect.holes import QUOTED, WORKING, hole
-from guard.dialect.tree import Literal, Node, optional, sequence
+from guard.dialect.holes import PATH, QUOTE, QUOTES, WORKING, hole
+from guard.dialect.quotes import quotes
+from guard.dialect.tree import Literal, Node, Repeat, optional, sequence
 from guard.errors import InvalidState
-from guard.procedure.expected import Cell, Expected, Working
+from guard.procedure.expected import Cell, Decision, Expected, Working
 from guard.procedure.model import StepKind
 
 
@@ -22,11 +23,18 @@ class Level(StrEnum):
     VALUES = "values"  # also every value that the guard knows
 
 
+# Some step line, for where their order hangs on what nobody has decided yet.
+_CLAUSES = sequence(WORKING, Repeat(sequence(Literal(" = "), WORKING), 0, 2))
+_QUOTED = Repeat(sequence(Literal(" <- "), QUOTE), 0, QUOTES)
+ANY_STEP = sequence(PATH, Literal(" "), _CLAUSES, _QUOTED, Literal("\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """What may follow what has been written of a line; `given`: its operands were not the model's."""
 
     node: Node
+    rules: dict[str, Node]
     given: bool
 
 
@@ -43,15 +51,21 @@ class _Piece:
         return isinstance(self.node, Literal)
 
 
+def rule_name(path: str) -> str:
+    """Give the name of a line's rule: `5[2].1` is `s5x2d1`. No two paths share one."""
+    return "s" + path.replace("[", "x").replace("].", "d").replace(".", "d").replace("]", "")
+
+
 def line(expected: Expected, level: Level, written: str = "") -> Line:
-    """The line of a step behind `written`, which is "" or a beginning of its canonical text.
+    """Give what may follow `written`, which is "" or a beginning of the step's canonical line.
 
     Raises InvalidState where it is neither.
     """
-    pieces = list(_pieces(expected, level))
+    rules: dict[str, Node] = {}
+    pieces = list(_pieces(expected, level, rules))
     rest = _behind(pieces, written)
-    given = pieces[: len(pieces) - len(rest)] + [piece for piece in rest if piece.fixed]
-    return Line(sequence(*(piece.node for piece in rest)), any(piece.operand for piece in given))
+    settled = pieces[: len(pieces) - len(rest)] + [piece for piece in rest if piece.fixed]
+    return Line(sequence(*(piece.node for piece in rest)), rules, any(piece.operand for piece in settled))
 
 
 def _behind(pieces: Sequence[_Piece], written: str) -> list[_Piece]:
@@ -59,14 +73,14 @@ def _behind(pieces: Sequence[_Piece], written: str) -> list[_Piece]:
         if not written:
             return list(pieces[index:])
         if piece.text is None or not (piece.text.startswith(written) or written.startswith(piece.text)):
-            raise InvalidState(f"the line that is due cannot begin so: {written!r} stands for {piece.text!r}")
+            raise InvalidState(f"the line that is due cannot go on so: {written!r}, expected {piece.text!r}")
         if len(piece.text) > len(written):
-            return [_Piece(Literal(piece.text[len(written) :]), None), *pieces[index + 1 :]]
+            return [_fixed(piece.text[len(written) :], operand=piece.operand), *pieces[index + 1 :]]
         written = written[len(piece.text) :]
     return []
 
 
-def _pieces(expected: Expected, level: Level) -> Iterator[_Piece]:
+def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
     yield _fixed(f"{expected.path} {expected.head} ")
     for cell in expected.cells:
         yield _fixed(cell.lead)
@@ -75,7 +89,7 @@ def _pieces(expected: Expected, level: Level) -> Iterator[_Piece]:
         yield _value(expected, cell, level)
     yield _fixed(expected.tail)
     if expected.decision is not None and expected.decision.sources:
-        yield _Piece(QUOTED if expected.decision.quote else optional(QUOTED), None)
+        yield _quotes(expected.decision, level, rule_name(expected.path) + "q", rules)
     yield _fixed("\n")
 
 
@@ -104,3 +118,8 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     if level is Level.VALUES or (copied and level is Level.OPERANDS):
         return _fixed(cell.spelling, operand=copied)
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
+
+
+def _quotes(decision: Decision, level: Level, prefix: str, rules: dict[str, Node]) -> _Piece:
+    node = quotes(decision.sources, prefix, rules, verbatim=level is not Level.SHAPE)
+    return _Piece(node if decision.quote else optional(node), None)

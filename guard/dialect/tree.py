@@ -78,7 +78,7 @@ class Grammar:
 
 
 def sequence(*parts: Node) -> Node:
-    """The parts in order, flat, with literals that adjoin made one."""
+    """Put parts in order, flat, with literals that adjoin made one."""
     flat: list[Node] = []
     for part in _flatten(parts):
         match flat, part:
@@ -107,7 +107,7 @@ def choice(*options: Node) -> Node:
 
 
 def optional(*parts: Node) -> Node:
-    """The parts, or nothing."""
+    """Allow the parts, or nothing."""
     return Repeat(sequence(*parts), 0, 1)
 
 

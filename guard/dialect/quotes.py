@@ -1,0 +1,52 @@
+"""Quotes that can only be verbatim: the words of a source, from any word on to any later one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from unicodedata import normalize
+
+from guard.dialect.holes import QUOTE, QUOTES, quoted
+from guard.dialect.tree import Literal, Node, Repeat, Rule, choice, optional, sequence
+
+MAX_WORDS: Final = 400  # of all sources; longer ones are quoted freely and the checker looks them up
+
+_WORD = re.compile(r"(\s*)(\w+|[^\w\s])")
+
+
+def quotes(
+    sources: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node], *, verbatim: bool
+) -> Node:
+    """Give what may stand behind a decided value: one quote or several, each behind `<-`.
+
+    With `verbatim` a quote is a run of words of one of the sources, in rules that are added to `rules`
+    under names that begin with `prefix`: one a word, so that the grammar stays as long as the source.
+    """
+    words = [_words(text) for _, text in sources]
+    quote: Node = QUOTE
+    if verbatim and 0 < sum(map(len, words)) <= MAX_WORDS:
+        starts = [start for index, run in enumerate(words) for start in _run(run, f"{prefix}x{index}", rules)]
+        rules[prefix] = sequence(Literal('"'), choice(*starts), Literal('"'))
+        quote = Rule(prefix)
+    return Repeat(sequence(Literal(" <- "), quote), 1, QUOTES)
+
+
+def _words(text: str) -> list[tuple[str, str]]:
+    """Split a text into words and marks as a quote spells them, each with the blank in front of it."""
+    found = _WORD.findall(normalize("NFC", text))
+    return [(" " if blank else "", quoted(word)[1:-1]) for blank, word in found]
+
+
+def _run(words: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node]) -> list[Node]:
+    """Where a quote of these words may begin; the rules say how it goes on from each word."""
+    starts: list[Node] = []
+    following: Node = Literal("")
+    for index in range(len(words) - 1, -1, -1):
+        blank, word = words[index]
+        starts.append(sequence(Literal(word), following))
+        if index:
+            name = f"{prefix}x{index}"
+            rules[name] = sequence(Literal(blank + word), following)
+            following = optional(Rule(name))
+    return starts[::-1]
