@@ -1,0 +1,274 @@
+"""The driver: performs a run's commands with asyncio. Decides nothing.
+
+    async with aclosing(drive(run, upstreams, observer, info, client=..., seconds=...)) as steps:
+        async for step in steps:  # every Emit as it comes, then exactly one Finish
+
+Whoever stops listening (closes the generator or is cancelled) has the run cancelled and the upstream's
+connection closed before the generator is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import CancelledError
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+from guard.errors import UpstreamError, UpstreamProtocolError
+from guard.run.messages import (
+    Cancelled,
+    Close,
+    Command,
+    Counts,
+    Emit,
+    Ended,
+    Failed,
+    Finish,
+    Observe,
+    Open,
+    Outcome,
+    OutOfTime,
+    Result,
+    RunError,
+    RunEvent,
+    Text,
+    Usage,
+    Wait,
+    Waited,
+)
+from guard.telemetry.observer import Observer, RunInfo, Stage
+from guard.upstream.base import ClientCall, Upstream
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Machine(Protocol):
+    """The run, as the driver sees it; `guard.run.run.Run` is one."""
+
+    def start(self) -> Iterable[Command]: ...
+
+    def handle(self, event: RunEvent, /) -> Iterable[Command]: ...
+
+
+async def drive(
+    run: Machine,
+    upstreams: Mapping[str, Upstream],
+    observer: Observer,
+    info: RunInfo,
+    *,
+    client: ClientCall,
+    seconds: float,
+    started: float | None = None,
+) -> AsyncGenerator[Emit | Finish]:
+    """Carry out a run: yield its `Emit` commands and, last, its `Finish`.
+
+    `seconds` is the run's wall time, counted from `started` (on the loop's clock; default: now). Never
+    raises for what a run or an upstream does: a bug in either ends in a `Finish` with status 500.
+    """
+    driver = _Driver(run, upstreams, client, observer, info, seconds=seconds, started=started)
+    try:
+        driver.begin()
+        while True:
+            command = await driver.next()
+            if command is not None:
+                yield command
+                if isinstance(command, Finish):
+                    return
+    except (CancelledError, GeneratorExit):  # the client has gone
+        await driver.abandon()
+        raise
+    except Exception:
+        log.exception("run %s of %s failed", info.audit_id, info.procedure)
+        yield await driver.crash()
+    finally:
+        driver.deadline.cancel()
+
+
+class _Driver:
+    def __init__(
+        self,
+        run: Machine,
+        upstreams: Mapping[str, Upstream],
+        client: ClientCall,
+        observer: Observer,
+        info: RunInfo,
+        *,
+        seconds: float,
+        started: float | None,
+    ) -> None:
+        self._run, self._upstreams, self._client = run, upstreams, client
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time() if started is None else started
+        self.deadline = _Deadline(self._started + seconds)
+        self._observer, self._heard = observer, observer.run_started(info)
+        self._commands: deque[Command] = deque()
+        self._finished = False
+        self._open: Open | None = None
+        self._stream: AsyncGenerator[Text | Ended] | None = None
+        self._checked_s = 0.0  # spent in the run itself
+
+    def begin(self) -> None:
+        """Ask the run what it wants first."""
+        before = perf_counter()
+        self._commands.extend(self._run.start())
+        self._observer.overhead(Stage.PROMPT, perf_counter() - before)
+
+    async def next(self) -> Emit | Finish | None:
+        """Perform one command, or take one event where none is left. Give what the client may have."""
+        if not self._commands:
+            self._tell(await self._event())
+            return None
+        match self._commands.popleft():
+            case Open() as command:
+                self._open = command
+                self._heard.opened(command)
+                self._stream = self._upstreams[command.upstream].stream(command, client=self._client)
+            case Close() as command:
+                await self._close(command)
+            case Observe(judgement):
+                self._heard.observed(judgement)
+            case Wait(seconds):
+                self._tell(await self._wait(seconds))
+            case Emit() as command:
+                self._heard.emitted(command, self._elapsed())
+                return command
+            case Finish() as command:
+                self._finish(command)
+                return command
+        return None
+
+    def _tell(self, event: RunEvent) -> None:
+        before = perf_counter()
+        self._commands.extend(self._run.handle(event))
+        self._checked_s += perf_counter() - before
+
+    async def _event(self) -> RunEvent:
+        assert self._stream is not None, "a run that neither waits nor reads is finished"
+        try:
+            return await self.deadline.guard(self._stream.__anext__)
+        except TimeoutError:
+            return OutOfTime()
+        except UpstreamError as error:
+            return Failed(error)
+        except StopAsyncIteration:
+            return Failed(UpstreamProtocolError("the answer ended without its end"))
+
+    async def _wait(self, seconds: float) -> RunEvent:
+        try:
+            await self.deadline.guard(partial(asyncio.sleep, seconds))
+        except TimeoutError:
+            return OutOfTime()
+        return Waited()
+
+    async def _close(self, command: Close) -> None:
+        """Close the connection first and tell of it then: a cut must not wait for anybody."""
+        if self._open is None or command.generation != self._open.generation:
+            return  # never opened, since the client went away before
+        self._open = None
+        stream, self._stream = self._stream, None
+        try:
+            if stream is not None:
+                await stream.aclose()
+        finally:
+            self._heard.closed(command)
+
+    def _finish(self, command: Finish) -> None:
+        if not self._finished:
+            self._finished = True
+            self._heard.finished(command, self._elapsed())
+            self._observer.overhead(Stage.CHECK, self._checked_s)
+
+    async def abandon(self) -> None:
+        """Cancel the run, whatever it was about to do, and release the upstream."""
+        if self._finished:
+            return
+        pending, self._commands = list(self._commands), deque()
+        try:
+            if not any(isinstance(command, Finish) for command in pending):
+                pending += self._run.handle(Cancelled())
+            for command in pending:
+                match command:
+                    case Close():
+                        await self._close(command)
+                    case Observe(judgement):
+                        self._heard.observed(judgement)
+                    case Finish():
+                        self._finish(command)
+                    case Open() | Emit() | Wait():
+                        pass
+        except Exception:
+            log.exception("a run could not be cancelled")
+            await self.crash()
+
+    async def crash(self) -> Finish:
+        """End a run that is broken itself."""
+        if self._open is not None:
+            await self._close(
+                Close(generation=self._open.generation, result=Result.UPSTREAM_ERROR, usage=Usage())
+            )
+        finish = Finish(
+            outcome=Outcome.ERROR,
+            end=None,
+            answer=None,
+            trace="",
+            attempts=0,
+            generations=0,
+            violations=(),
+            steps=Counts(),
+            usage=(),
+            error=RunError(status=500, type="server_error", code="internal_error", message="internal error"),
+            reason="internal error",
+        )
+        self._finish(finish)
+        return finish
+
+    def _elapsed(self) -> float:
+        return self._loop.time() - self._started
+
+
+class _Deadline:
+    """One timer for a whole run: `asyncio.timeout` around every piece would cost more than the piece.
+
+    When the time comes it cancels the task that waits at that moment, or the next one that wants to.
+    """
+
+    def __init__(self, when: float) -> None:
+        self._waiting: asyncio.Task[object] | None = None
+        self._over = self._cancelled = False
+        self._timer = asyncio.get_running_loop().call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        self._over = True
+        if self._waiting is not None:
+            self._cancelled = True
+            self._waiting.cancel()
+
+    async def guard(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """Wait for something; raises `TimeoutError` where the time is over first."""
+        if self._over:
+            raise TimeoutError
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
+        self._waiting = task
+        try:
+            return await wait()
+        except CancelledError:
+            if self._cancelled and task.cancelling() == before + 1:  # nobody else wants it to stop
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waiting = None
+            if self._cancelled:
+                self._cancelled = False
+                task.uncancel()
+
+    def cancel(self) -> None:
+        """Stop the timer."""
+        self._timer.cancel()

@@ -1,0 +1,338 @@
+"""The driver, with runs that are told what to say and upstreams that are told how to behave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, field
+
+import pytest
+
+from guard.check.verdict import Ignored, Judgement
+from guard.engine import drive
+from guard.errors import UpstreamConnectError, UpstreamProtocolError
+from guard.procedure.model import StepKind
+from guard.run.messages import (
+    Cancelled,
+    Close,
+    Command,
+    Counts,
+    Emit,
+    Ended,
+    Failed,
+    Finish,
+    Observe,
+    Open,
+    Outcome,
+    OutOfTime,
+    Result,
+    RunEvent,
+    StepClass,
+    Strategy,
+    Target,
+    Text,
+    Usage,
+    Wait,
+    Waited,
+)
+from guard.telemetry.observer import Observer, RunInfo, RunObserver, Stage
+from guard.upstream.base import ClientCall, Passage, PassageAnswer
+
+INFO = RunInfo(
+    procedure="chain", version=None, digest="d", audit_id="a", mode="enforce", stream=True, model="m"
+)
+
+
+def opening(generation: int = 1) -> Open:
+    return Open(
+        generation=generation, attempt=1, upstream="u", strategy=Strategy.INITIAL, messages=(), prefix="",
+        grammar=None, max_tokens=10, temperature=None,
+    )  # fmt: skip
+
+
+def closing(generation: int = 1, result: Result = Result.PASSED) -> Close:
+    return Close(generation=generation, result=result, usage=Usage())
+
+
+def finishing(outcome: Outcome = Outcome.ACCEPTED_FIRST) -> Finish:
+    return Finish(
+        outcome=outcome, end=None, answer=None, trace="", attempts=1, generations=1, violations=(),
+        steps=Counts(), usage=(),
+    )  # fmt: skip
+
+
+EMIT = Emit(step="1", kind=StepKind.ASSIGN, step_class=StepClass.VERIFIED, text="1 x = 1\n", value=1)
+NOTE = Observe(Ignored(text="", at=0, why="blank"))
+
+
+@dataclass
+class Told:
+    """A run that answers each event with what it was told to."""
+
+    first: list[Command]
+    answers: dict[type, list[Command] | Exception] = field(default_factory=dict)
+    events: list[RunEvent] = field(default_factory=list)
+
+    def start(self) -> list[Command]:
+        return self.first
+
+    def handle(self, event: RunEvent, /) -> list[Command]:
+        self.events.append(event)
+        answer = self.answers.get(type(event), [])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Server:
+    """An upstream that behaves as one function says, and notes when it was closed."""
+
+    target = Target(name="u", model="m", prefill=True, dialect=None)
+
+    def __init__(self, behave: Callable[[], AsyncGenerator[Text | Ended]]) -> None:
+        self.behave, self.opened, self.closed_at = behave, 0, list[float]()
+
+    async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
+        self.opened += 1
+        try:
+            async with aclosing(self.behave()) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self.closed_at.append(asyncio.get_running_loop().time())
+
+    def forward(self, request: Passage, *, client: ClientCall) -> AbstractAsyncContextManager[PassageAnswer]:
+        raise NotImplementedError
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Caller:
+    extra: dict[str, object] = field(default_factory=dict)
+    authorization: str | None = None
+
+
+class Ear(Observer, RunObserver):
+    """Hears everything in one list."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+        self.stages: dict[Stage, float] = {}
+
+    def run_started(self, info: RunInfo) -> RunObserver:
+        self.heard.append(info)
+        return self
+
+    def opened(self, command: Open) -> None:
+        self.heard.append(command)
+
+    def closed(self, command: Close) -> None:
+        self.heard.append(command)
+
+    def observed(self, judgement: Judgement) -> None:
+        self.heard.append(Observe(judgement))
+
+    def emitted(self, command: Emit, elapsed_s: float) -> None:
+        self.heard.append(command)
+
+    def finished(self, command: Finish, duration_s: float) -> None:
+        assert duration_s >= 0
+        self.heard.append(command)
+
+    def overhead(self, stage: Stage, seconds: float) -> None:
+        self.stages[stage] = seconds
+
+
+async def speaks() -> AsyncGenerator[Text | Ended]:
+    yield Text("1 x = 1\n")
+    yield Ended("stop")
+
+
+async def is_silent() -> AsyncGenerator[Text | Ended]:
+    await asyncio.sleep(60)
+    yield Ended("stop")
+
+
+def driving(run: Told, server: Server, ear: Ear, *, seconds: float = 30) -> AsyncGenerator[Emit | Finish]:
+    return drive(run, {"u": server}, ear, INFO, client=Caller(), seconds=seconds)
+
+
+async def all_of(run: Told, server: Server, ear: Ear, *, seconds: float = 30) -> list[Emit | Finish]:
+    return [step async for step in driving(run, server, ear, seconds=seconds)]
+
+
+def play(body: Coroutine[object, object, None]) -> None:
+    asyncio.run(asyncio.wait_for(body, 10))
+
+
+def test_performs_commands_in_order_and_gives_what_the_client_may_have() -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: [NOTE, EMIT], Ended: [closing(), finishing()]})
+        server, ear = Server(speaks), Ear()
+        assert await all_of(run, server, ear) == [EMIT, finishing()]
+        assert run.events == [Text("1 x = 1\n"), Ended("stop")]
+        assert ear.heard == [INFO, opening(), NOTE, EMIT, closing(), finishing()]
+        assert ear.stages.keys() == {Stage.PROMPT, Stage.CHECK}
+        assert len(server.closed_at) == 1
+
+    play(body())
+
+
+def test_a_cut_closes_the_connection_before_the_next_one_is_opened() -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: [closing(1, Result.VIOLATION), finishing()]})
+        server = Server(speaks)
+        await all_of(run, server, Ear())
+        assert len(server.closed_at) == 1
+
+    play(body())
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(UpstreamConnectError("refused"), UpstreamConnectError), (None, UpstreamProtocolError)],
+)
+def test_a_fault_of_the_upstream_is_an_event(error: Exception | None, kind: type[Exception]) -> None:
+    async def fails() -> AsyncGenerator[Text | Ended]:
+        nothing: tuple[Text, ...] = ()
+        for piece in nothing:
+            yield piece
+        if error:
+            raise error
+
+    async def body() -> None:
+        run = Told([opening()], {Failed: [closing(), finishing(Outcome.ERROR)]})
+        assert await all_of(run, Server(fails), Ear()) == [finishing(Outcome.ERROR)]
+        (event,) = run.events
+        assert isinstance(event, Failed)
+        assert isinstance(event.error, kind)
+
+    play(body())
+
+
+def test_the_wall_time_ends_a_run_whose_upstream_is_silent() -> None:
+    async def body() -> None:
+        run = Told([opening()], {OutOfTime: [closing(1, Result.TIMEOUT), finishing(Outcome.ERROR)]})
+        server = Server(is_silent)
+        assert await all_of(run, server, Ear(), seconds=0.05) == [finishing(Outcome.ERROR)]
+        assert run.events == [OutOfTime()]
+        assert len(server.closed_at) == 1
+        current = asyncio.current_task()
+        assert current is not None
+        assert current.cancelling() == 0
+
+    play(body())
+
+
+def test_the_wall_time_never_hits_the_client_that_is_slow() -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: [EMIT], OutOfTime: [closing(), finishing(Outcome.ERROR)]})
+        steps: list[Emit | Finish] = []
+        async with aclosing(driving(run, Server(speaks), Ear(), seconds=0.02)) as driven:
+            async for step in driven:
+                steps.append(step)
+                await asyncio.sleep(0.05)
+        assert steps == [EMIT, finishing(Outcome.ERROR)]
+        assert run.events == [Text("1 x = 1\n"), OutOfTime()]
+
+    play(body())
+
+
+def test_a_wait_is_an_event_and_ends_with_the_wall_time() -> None:
+    async def body() -> None:
+        run = Told([Wait(0.01)], {Waited: [Wait(60)], OutOfTime: [finishing()]})
+        await all_of(run, Server(speaks), Ear(), seconds=0.1)
+        assert run.events == [Waited(), OutOfTime()]
+
+    play(body())
+
+
+def test_a_client_that_stops_listening_cancels_the_run() -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: [EMIT, NOTE], Cancelled: [closing(), finishing(Outcome.CANCELLED)]})
+        server, ear = Server(speaks), Ear()
+        async with aclosing(driving(run, server, ear)) as driven:
+            assert await anext(driven) == EMIT
+        assert run.events[-1] == Cancelled()
+        assert ear.heard == [INFO, opening(), EMIT, NOTE, closing(), finishing(Outcome.CANCELLED)]
+        assert len(server.closed_at) == 1
+
+    play(body())
+
+
+def test_a_cancelled_request_closes_a_silent_upstream_at_once() -> None:
+    async def body() -> None:
+        run = Told([opening()], {Cancelled: [closing(), finishing(Outcome.CANCELLED)]})
+        server, ear = Server(is_silent), Ear()
+        task = asyncio.create_task(all_of(run, server, ear))
+        await asyncio.sleep(0.05)
+        assert server.opened == 1
+        cancelled_at = asyncio.get_running_loop().time()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert server.closed_at[0] - cancelled_at < 0.1
+        assert ear.heard[-1] == finishing(Outcome.CANCELLED)
+
+    play(body())
+
+
+def test_what_was_about_to_be_opened_when_the_client_left_is_not_opened() -> None:
+    async def body() -> None:
+        again: list[Command] = [EMIT, closing(1), opening(2)]
+        run = Told([opening()], {Text: again, Cancelled: [closing(2), finishing(Outcome.CANCELLED)]})
+        server, ear = Server(speaks), Ear()
+        async with aclosing(driving(run, server, ear)) as driven:
+            await anext(driven)
+        assert server.opened == 1
+        assert ear.heard == [INFO, opening(), EMIT, closing(1), finishing(Outcome.CANCELLED)]
+
+    play(body())
+
+
+def test_a_run_that_had_finished_when_the_client_left_stays_finished() -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: [closing(), EMIT, finishing()]})
+        ear = Ear()
+        async with aclosing(driving(run, Server(speaks), ear)) as driven:
+            await anext(driven)
+        assert ear.heard[-1] == finishing()
+        assert Cancelled() not in run.events
+
+    play(body())
+
+
+def test_a_bug_in_the_run_is_an_answer_with_500_and_closes_the_upstream(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: RuntimeError("secret")})
+        server, ear = Server(speaks), Ear()
+        (finish,) = await all_of(run, server, ear)
+        assert isinstance(finish, Finish)
+        assert finish.error is not None
+        assert (finish.error.status, finish.error.message) == (500, "internal error")
+        assert len(server.closed_at) == 1
+        assert ear.heard[-1] == finish
+
+    with caplog.at_level(logging.ERROR):
+        play(body())
+    assert "secret" in caplog.text
+
+
+def test_a_bug_in_the_run_does_not_hide_that_the_client_left(caplog: pytest.LogCaptureFixture) -> None:
+    async def body() -> None:
+        run = Told([opening()], {Text: [EMIT], Cancelled: RuntimeError("no")})
+        server, ear = Server(speaks), Ear()
+        async with aclosing(driving(run, server, ear)) as driven:
+            await anext(driven)
+        assert len(server.closed_at) == 1
+        assert isinstance(ear.heard[-1], Finish)
+
+    with caplog.at_level(logging.ERROR):
+        play(body())
