@@ -38,8 +38,6 @@ from guard.telemetry.observer import Observer, RunInfo, RunObserver
 
 Attributes = dict[str, str | bool | float]
 
-FLUSH_SECONDS: Final = 5.0
-
 # What our server kinds are called in `gen_ai.provider.name`; the others go by their own name.
 PROVIDERS: Final = {"llama.cpp": "llama_cpp", "local": "llama_cpp", "generic": "openai_compatible"}
 
@@ -71,15 +69,26 @@ def from_environment(
 
 
 class Spans(Observer):
-    """Makes spans of what it hears and hands them to `exporter` in batches, from a thread of its own."""
+    """Makes spans of what it hears and hands them to `exporter` in batches, from a thread of its own.
 
-    def __init__(self, exporter: SpanExporter, *, version: str, upstreams: Mapping[str, str]) -> None:
+    `upstreams` gives the server kind of each upstream; `flush_s` is how long `close` may take.
+    """
+
+    def __init__(
+        self,
+        exporter: SpanExporter,
+        *,
+        version: str,
+        upstreams: Mapping[str, str],
+        flush_s: float = 5.0,
+    ) -> None:
         ours = Resource.create({"service.name": "stepguard", "service.version": version})
         resource = ours.merge(OTELResourceDetector().detect())  # the operator's variables win
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("stepguard", version)
         self._providers = {name: PROVIDERS.get(kind, kind) for name, kind in upstreams.items()}
+        self._flush_s = flush_s
         self._propagator = TraceContextTextMapPropagator()
 
     def run_started(self, info: RunInfo) -> RunObserver:
@@ -88,11 +97,11 @@ class Spans(Observer):
         return _RunSpans(self._tracer, self._providers, info, self._propagator.extract(carrier))
 
     def close(self) -> None:
-        """See `Observer`: gives the exporter a few seconds, then drops what it did not take."""
+        """See `Observer`: gives the exporter `flush_s` seconds, then drops what it did not take."""
         # The SDK's own shutdown waits for half a minute, and its flush for as long as it takes.
         last = Thread(target=self._provider.shutdown, daemon=True)
         last.start()
-        last.join(FLUSH_SECONDS)
+        last.join(self._flush_s)
 
 
 class _RunSpans(RunObserver):
