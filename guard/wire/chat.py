@@ -261,19 +261,19 @@ class Envelope:
         self,
         content: str,
         *,
-        reasoning: str | None,
-        finish_reason: str,
-        usage: dict[str, object],
-        stepguard: dict[str, object],
+        reasoning: str | None = None,
+        finish_reason: str = "stop",
+        usage: dict[str, object] | None = None,
+        stepguard: dict[str, object] | None = None,
     ) -> bytes:
-        """The body of an answer in one piece."""
+        """Give the body of an answer in one piece."""
         message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
         if reasoning is not None:
             message["reasoning_content"] = reasoning
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
-        return orjson.dumps(
-            self._body("chat.completion") | {"choices": [choice], "usage": usage, "stepguard": stepguard}
-        )
+        extra = {"usage": usage, "stepguard": stepguard}
+        said = {name: value for name, value in extra.items() if value is not None}
+        return orjson.dumps(self._body("chat.completion") | {"choices": [choice]} | said)
 
     def role(self) -> bytes:
         """The first chunk's data."""
@@ -287,9 +287,9 @@ class Envelope:
         """Some of the verified steps."""
         return self._chunk({"reasoning_content": text})
 
-    def finish(self, finish_reason: str, stepguard: dict[str, object]) -> bytes:
+    def finish(self, finish_reason: str, stepguard: dict[str, object] | None = None) -> bytes:
         """The chunk that ends the choice and carries the report."""
-        return self._chunk({}, finish_reason, {"stepguard": stepguard})
+        return self._chunk({}, finish_reason, {} if stepguard is None else {"stepguard": stepguard})
 
     def usage(self, usage: dict[str, object]) -> bytes:
         """The chunk behind the last, where the client asked for the usage."""
