@@ -1,0 +1,110 @@
+"""Text as it arrives, cut into lines within limits, however it is cut into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from guard.trace.events import TooLong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a trace may come to: characters of a line, lines, characters in all."""
+
+    line: int = 16_384
+    lines: int = 20_000
+    total: int = 4_000_000
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """A line without its end. `at` is its offset; `end` is behind its line feed, where it has one."""
+
+    text: str
+    at: int
+    end: int
+
+    @property
+    def terminated(self) -> bool:
+        """Whether a line feed was read; only the last line of a text can lack it."""
+        return self.end > self.at + len(self.text)
+
+
+class Lines:
+    """Cuts text at line feeds. Once a limit is exceeded it says so and reads no further.
+
+    A limit is noticed at the same offset whatever the pieces are: what is too long is too long as soon
+    as that much of it is there, whether its end has come or not.
+    """
+
+    __slots__ = ("_at", "_count", "_dead", "_held", "_limits", "_pieces")
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
+        self._pieces: list[str] = []  # of the line that has not ended
+        self._held = 0  # characters in them
+        self._at = 0  # where that line starts
+        self._count = 0
+        self._dead = False
+
+    @property
+    def offset(self) -> int:
+        """How many characters have been read."""
+        return self._at + self._held
+
+    def feed(self, text: str) -> Iterator[RawLine | TooLong]:
+        """The lines that this piece ends. The iterator must be exhausted before the next call."""
+        *ended, rest = text.split("\n")
+        for piece in ended:
+            yield from self._end(piece)
+        if rest and not self._dead:
+            self._pieces.append(rest)
+            self._held += len(rest)
+            if self._held > self._room:
+                yield self._stop()
+
+    def close(self) -> RawLine | TooLong | None:
+        """The last line where it has no end, else None."""
+        if self._dead or not self._held:
+            return None
+        if self._count >= self._limits.lines:
+            return self._stop()
+        line = RawLine("".join(self._pieces), self._at, self.offset)
+        self._at, self._held, self._pieces = line.end, 0, []
+        return line
+
+    def _end(self, piece: str) -> Iterator[RawLine | TooLong]:
+        if self._dead:
+            return
+        if self._pieces:
+            self._pieces.append(piece)
+            piece = "".join(self._pieces)
+            self._pieces.clear()
+        self._held = len(piece)
+        if self._held > self._room or self._count >= self._limits.lines:
+            yield self._stop()
+            return
+        line = RawLine(piece, self._at, self._at + self._held + 1)
+        self._count += 1
+        self._at, self._held = line.end, 0
+        yield line
+
+    @property
+    def _room(self) -> int:
+        """Characters that the line which has not ended may have."""
+        return min(self._limits.line, self._limits.total - self._at)
+
+    def _stop(self) -> TooLong:
+        self._dead = True
+        self._pieces.clear()
+        if self._held <= self._room:
+            limit = f"{self._limits.lines} lines"
+        elif self._room == self._limits.line:
+            limit = f"{self._limits.line} characters in a line"
+        else:
+            limit = f"{self._limits.total} characters in all"
+        return TooLong(limit=limit, at=self._at)

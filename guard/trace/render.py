@@ -1,0 +1,137 @@
+"""Writes a trace: the canonical line of every step, whole or up to where the model goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from guard.errors import InvalidState
+from guard.procedure.expected import Cell, Decision, Expected, Unknown, Working
+from guard.procedure.model import StringType, Value
+from guard.procedure.values import spell
+
+HOLE: Final = "…"  # in outlines, where the guard does not know what must stand
+_QUOTED: Final = 200  # characters of a quote that the guard makes itself
+_STRING: Final = StringType()
+
+
+class Named(Protocol):
+    """A procedure, as far as its frame is concerned."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def begin(procedure: str, nonce: str) -> str:
+    """The opening line, without its end."""
+    return f"@begin {procedure} {nonce}"
+
+
+def end(nonce: str) -> str:
+    """The closing line, without its end."""
+    return f"@end {nonce}"
+
+
+def stub(expected: Expected) -> str:
+    """What a prefix ends in that leaves the whole line to the model: the step's number."""
+    return expected.path
+
+
+def line(expected: Expected, value: Value | None = None, quotes: Iterable[str] = ()) -> str:
+    """The canonical line of a step, without its end.
+
+    `value` is what was decided where the value is the model's to decide, or what is to stand instead of
+    the computed one in a line of a single cell. `quotes` go behind a decision. Raises InvalidState
+    where the line has a hole that `value` does not fill.
+    """
+    parts = list(_line(expected, value))
+    if None in parts:
+        raise InvalidState(f"the line of step {expected.path} hangs on what is not decided yet")
+    parts += [f" <- {spell(quote, _STRING)}" for quote in quotes]
+    return "".join(part for part in parts if part is not None)
+
+
+def outline(expected: Expected) -> str:
+    """The line for people: `…` stands for what the guard does not know."""
+    return "".join(HOLE if part is None else part for part in _line(expected, None))
+
+
+def scaffold(expected: Expected, cell_index: int = 0) -> str:
+    """The line up to and including the ` =` in front of a cell's value, or the head where there is none.
+
+    Ends earlier where something in front of that is not known. Never ends in white space.
+    """
+    known: list[str] = [f"{expected.path} {expected.head} "]
+    for cell in expected.cells[:cell_index]:
+        known.append(cell.lead)
+        parts = [*_working(cell.working), cell.spelling]
+        known += _known(parts)
+        if None in parts:
+            return "".join(known).rstrip()
+    cell = expected.cells[cell_index]
+    known += [cell.lead, *_known(_working(cell.working))]
+    return "".join(known).rstrip()
+
+
+def trace(
+    procedure: Named,
+    steps: Iterable[tuple[Expected, Value]],
+    nonce: str,
+    quotes: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """A whole trace. `steps` are those of an execution with their values, `quotes` by step path.
+
+    A decision that needs a quote and is given none quotes the beginning of its first source.
+    """
+    given = quotes or {}
+    lines = [
+        line(
+            expected, value if expected.decision else None, given.get(expected.path, default_quotes(expected))
+        )
+        for expected, value in steps
+    ]
+    return "".join(f"{text}\n" for text in [begin(procedure.name, nonce), *lines, end(nonce)])
+
+
+def default_quotes(expected: Expected) -> tuple[str, ...]:
+    """Quotes that hold for sure, where the step must have one."""
+    decision = expected.decision
+    if decision is None or not decision.quote:
+        return ()
+    return tuple(_opening(decision))[:1]
+
+
+def _opening(decision: Decision) -> Iterator[str]:
+    for _, text in decision.sources:
+        words = " ".join(text[: 4 * _QUOTED].split())
+        if words:
+            yield words if len(words) <= _QUOTED else words[:_QUOTED].rpartition(" ")[0] or words[:_QUOTED]
+
+
+def _line(expected: Expected, value: Value | None) -> Iterator[str | None]:
+    """The parts of a line in order, None for a hole."""
+    yield f"{expected.path} {expected.head} "
+    for cell in expected.cells:
+        yield cell.lead
+        yield from _working(cell.working)
+        yield _spelling(cell, value)
+    yield expected.tail
+
+
+def _working(working: Working | None) -> Iterator[str | None]:
+    if working is not None:
+        yield from (part if isinstance(part, str) else None for part in working)
+        yield " = "
+
+
+def _spelling(cell: Cell, value: Value | None) -> str | None:
+    if value is not None and not cell.key:
+        return spell(value, cell.type)
+    return None if isinstance(cell.value, Unknown) else cell.spelling
+
+
+def _known(parts: Iterable[str | None]) -> Iterator[str]:
+    for part in parts:
+        if part is None:
+            return
+        yield part
