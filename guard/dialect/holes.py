@@ -26,7 +26,6 @@ STRING_CHARS: Final = 200
 QUOTE_CHARS: Final = 300
 QUOTES: Final = 8
 LIST_ITEMS: Final = 40
-WORKING_PIECES: Final = 400
 
 _DIGIT = Chars((("0", "9"),))
 _ONE_TO_NINE = Chars((("1", "9"),))
@@ -44,19 +43,6 @@ def _string(name: str, least: int, most: int) -> Node:
 
 STRING = _string("string", 0, STRING_CHARS)
 QUOTE = _string("quote", 1, QUOTE_CHARS)
-
-# An expression: no doubled blanks (weak models loop on them), and no ` = `, which ends a working.
-_PIECE = Terminal(
-    "piece",
-    choice(
-        Chars((("\x00", " "), ("=", "="), ('"', '"')), negated=True),
-        STRING,
-        sequence(Chars(tuple((char, char) for char in "=<>!")), Literal("=")),
-    ),
-)
-WORKING = Terminal(
-    "working", sequence(_PIECE, Repeat(sequence(optional(Literal(" ")), _PIECE), 0, WORKING_PIECES))
-)
 
 _NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
 _PASS = optional(Literal("["), _NUMBER, Literal("]"))

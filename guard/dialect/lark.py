@@ -7,12 +7,12 @@ for byte, what `trace.render` writes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from guard.dialect.line import ANY_STEP, Level, line, rule_name
+from guard.dialect.line import Level, any_step, line, rule_name
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -24,6 +24,7 @@ from guard.dialect.tree import (
     Sequence,
     Terminal,
     has_rule,
+    nullable,
     sequence,
 )
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
@@ -86,7 +87,7 @@ def narrow(
         rules |= written.rules
         given |= {step.path} if written.given else set()
     if ending is not None and ending.kind is EndKind.UNDETERMINED:
-        rules["step"] = ANY_STEP
+        rules["step"] = any_step(rules)
         lines["steps"] = Repeat(Rule("step"), 0, None)
     if complete:
         lines["end"] = Literal(f"@end {nonce}\n".removeprefix(prefix_tail))
@@ -164,22 +165,24 @@ def _items(node: Node) -> str:
             return _item(node)
 
 
-def _grouped(parts: tuple[Node, ...]) -> list[Node]:
-    """Make one of neighbours that hold no rule."""
-    groups: list[Node] = []
+def _grouped(parts: tuple[Node, ...]) -> Iterator[Node]:
+    """Make one of neighbours that hold no rule, but none that could be empty: no lexer likes those."""
     plain: list[Node] = []
-    for part in parts:
-        if has_rule(part):
-            groups += [sequence(*plain)] if plain else []
-            groups.append(part)
-            plain = []
-        else:
+    for part in (*parts, None):
+        if part is not None and not has_rule(part):
             plain.append(part)
-    return groups + ([sequence(*plain)] if plain else [])
+            continue
+        if all(map(nullable, plain)):
+            yield from plain
+        else:
+            yield sequence(*plain)
+        plain = []
+        if part is not None:
+            yield part
 
 
 def _item(node: Node) -> str:
-    if not has_rule(node):
+    if not has_rule(node) and not nullable(node):
         return _terminal(node)
     match node:
         case Rule(name=name):

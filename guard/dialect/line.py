@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from guard.dialect.holes import PATH, QUOTE, QUOTES, WORKING, hole
+from guard.dialect.holes import PATH, QUOTE, QUOTES, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import Literal, Node, Repeat, optional, sequence
+from guard.dialect.workings import working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Working
 from guard.procedure.model import StepKind
@@ -21,12 +22,6 @@ class Level(StrEnum):
     SHAPE = "shape"  # step numbers, names, punctuation, order
     OPERANDS = "operands"  # also the substituted operands, wherever the guard knows them
     VALUES = "values"  # also every value that the guard knows
-
-
-# Some step line, for where their order hangs on what nobody has decided yet.
-_CLAUSES = sequence(WORKING, Repeat(sequence(Literal(" = "), WORKING), 0, 2))
-_QUOTED = Repeat(sequence(Literal(" <- "), QUOTE), 0, QUOTES)
-ANY_STEP = sequence(PATH, Literal(" "), _CLAUSES, _QUOTED, Literal("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +44,14 @@ class _Piece:
     @property
     def fixed(self) -> bool:
         return isinstance(self.node, Literal)
+
+
+def any_step(rules: dict[str, Node]) -> Node:
+    """Give what some step's line may be, for where their order hangs on what nobody has decided yet."""
+    expression = working(None, rules)
+    clause = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
+    quoted = Repeat(sequence(Literal(" <- "), QUOTE), 0, QUOTES)
+    return sequence(PATH, Literal(" "), clause, quoted, Literal("\n"))
 
 
 def rule_name(path: str) -> str:
@@ -85,7 +88,7 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
     for cell in expected.cells:
         yield _fixed(cell.lead)
         if cell.working is not None:
-            yield from _working(cell.working, level)
+            yield from _working(cell.working, level, rules)
         yield _value(expected, cell, level)
     yield _fixed(expected.tail)
     if expected.decision is not None and expected.decision.sources:
@@ -97,18 +100,18 @@ def _fixed(text: str, *, operand: bool = False) -> _Piece:
     return _Piece(Literal(text), text, operand)
 
 
-def _working(working: Working, level: Level) -> Iterator[_Piece]:
-    match working:
+def _working(parts: Working, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
+    match parts:
         case (str(text),) if level is Level.SHAPE:
-            yield _Piece(WORKING, text, operand=True)
+            yield _Piece(working(text, rules), text, operand=True)
             yield _fixed(" = ")
         case (str(text),):
             yield _fixed(text, operand=True)
             yield _fixed(" = ")
         case (_,):  # one operand, whose spelling may be the value's
-            yield _Piece(optional(WORKING, Literal(" = ")), None)
+            yield _Piece(optional(working(None, rules), Literal(" = ")), None)
         case _:
-            yield _Piece(sequence(WORKING, Literal(" = ")), None)
+            yield _Piece(sequence(working(None, rules), Literal(" = ")), None)
 
 
 def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:

@@ -124,6 +124,23 @@ def has_rule(node: Node) -> bool:
             return False
 
 
+def nullable(node: Node) -> bool:
+    """Whether a part without rules may be nothing at all."""
+    match node:
+        case Literal(text=text):
+            return not text
+        case Chars() | Rule():
+            return False
+        case Sequence(parts=parts):
+            return all(map(nullable, parts))
+        case Choice(options=options):
+            return any(map(nullable, options))
+        case Repeat(item=item, least=least):
+            return least == 0 or nullable(item)
+        case Terminal(node=item):
+            return nullable(item)
+
+
 def terminals(node: Node) -> Iterator[Terminal]:
     """Every terminal inside, inner ones first, possibly more than once."""
     match node:

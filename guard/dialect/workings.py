@@ -1,0 +1,102 @@
+"""What a working may look like where its operands are left to the model: an expression, bounded.
+
+One rule a level of brackets keeps a weak model from opening brackets without end, and an operator from
+following another one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from guard.dialect.holes import STRING
+from guard.dialect.tree import Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
+
+DEPTH: Final = 5  # brackets in brackets
+TERMS: Final = 60  # of one sum, product or comparison
+ARGUMENTS: Final = 40
+DIGITS: Final = 20  # of an operand
+NAME_CHARS: Final = 60
+FREE_CHARS: Final = 1_900  # of a working that is no such expression; llama.cpp takes no repetition over 2,000
+
+_DIGIT = Chars((("0", "9"),))
+_OPERAND = Terminal(
+    "operand",
+    sequence(
+        Repeat(_DIGIT, 1, DIGITS), optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)), optional(Literal("%"))
+    ),
+)
+_LETTERS = (("a", "z"), ("A", "Z"), ("_", "_"))
+NAME = Terminal("name", sequence(Chars(_LETTERS), Repeat(Chars((*_LETTERS, ("0", "9"))), 0, NAME_CHARS - 1)))
+_OPERATORS = ("+", "-", "*", "/", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
+_OPERATOR = Terminal(
+    "operator", choice(*(Literal(f" {operator} ") for operator in _OPERATORS), Literal(" not in "))
+)
+_FREE = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
+_TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
+
+
+def _rules() -> dict[str, Node]:
+    rules: dict[str, Node] = {"atom0": choice(_OPERAND, STRING, _member(NAME))}
+    for depth in range(DEPTH + 1):
+        if depth:
+            rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
+        term = sequence(optional(Literal("not ")), optional(Literal("-")), Rule(f"atom{depth}"))
+        rules[f"term{depth}"] = term
+        further = Repeat(sequence(_OPERATOR, Rule(f"term{depth}")), 0, TERMS - 1)
+        rules[f"expression{depth}"] = choice(*_conditional(depth), sequence(Rule(f"term{depth}"), further))
+    return rules
+
+
+def _member(node: Node) -> Node:
+    return sequence(node, Repeat(sequence(Literal("."), NAME), 0, 8))
+
+
+def _conditional(depth: int) -> list[Node]:
+    if depth == 0:
+        return []
+    inner = Rule(f"expression{depth - 1}")
+    return [sequence(Literal("if "), inner, Literal(" then "), inner, Literal(" else "), inner)]
+
+
+def _bracketed(inner: int) -> list[Node]:
+    expression = Rule(f"expression{inner}")
+    cell = sequence(expression, optional(Literal(" = "), expression))
+    field = sequence(STRING, Literal(": "), cell)
+    each = sequence(
+        Literal(" for "), NAME, Literal(" in "), expression, optional(Literal(" if "), expression)
+    )
+    arguments = sequence(expression, choice(each, Repeat(sequence(Literal(", "), expression), 0, ARGUMENTS)))
+    return [
+        _member(sequence(Literal("("), expression, Literal(")"))),
+        sequence(NAME, Literal("("), optional(arguments), Literal(")")),
+        sequence(Literal("["), optional(_series(cell)), Literal("]")),
+        sequence(Literal("{"), optional(_series(field)), Literal("}")),
+    ]
+
+
+def _series(item: Node) -> Node:
+    return sequence(item, Repeat(sequence(Literal(", "), item), 0, ARGUMENTS))
+
+
+_RULES: Final = _rules()
+EXPRESSION: Final = Rule(f"expression{DEPTH}")
+
+
+def working(text: str | None, rules: dict[str, Node]) -> Node:
+    """Give what may stand as a working; `text` is the right one where it is known.
+
+    The rules it refers to are added to `rules`. A right one that is beyond the bounds makes it free text.
+    """
+    if text is not None and (_TOO_MANY_DIGITS.search(text) or _depth(text) > DEPTH or len(text) > 600):
+        return _FREE
+    rules |= _RULES
+    return EXPRESSION
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+    return deepest + (" then " in text)
