@@ -25,7 +25,8 @@ FRACTION_DIGITS: Final = 10
 STRING_CHARS: Final = 200
 QUOTE_CHARS: Final = 300
 QUOTES: Final = 8
-LIST_ITEMS: Final = 40
+LIST_ITEMS: Final = 100  # where nothing bounds a list
+MAX_ITEMS: Final = 1_000
 
 _DIGIT = Chars((("0", "9"),))
 _ONE_TO_NINE = Chars((("1", "9"),))
@@ -54,8 +55,11 @@ def quoted(text: str) -> str:
     return encode_basestring(text)
 
 
-def hole(type_: Type, spelling: str | None = None) -> Node:
-    """Give the canonical spellings of a type; where the value's own is known, wide enough for that."""
+def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None) -> Node:
+    """Give the canonical spellings of a type; where the value's own is known, wide enough for that.
+
+    `at_most` is how many items a list may have.
+    """
     match type_:
         case IntType():
             return _number(spelling, "int", 0)
@@ -70,7 +74,7 @@ def hole(type_: Type, spelling: str | None = None) -> Node:
         case StringType() | TextType():
             return STRING if spelling is None or len(spelling) <= STRING_CHARS else Literal(spelling)
         case ListType(item=item):
-            return _list(hole(item))
+            return _list(hole(item), LIST_ITEMS if at_most is None else at_most)
         case RecordType(fields=fields):
             return _record([(field.name, hole(field.type)) for field in fields])
         case _:
@@ -97,8 +101,8 @@ def _number(spelling: str | None, kind: str, places: int | None) -> Node:
     return Terminal(f"{kind}{whole}{behind}", sequence(*parts))
 
 
-def _list(item: Node) -> Node:
-    more = Repeat(sequence(Literal(", "), item), 0, LIST_ITEMS - 1)
+def _list(item: Node, most: int) -> Node:
+    more = Repeat(sequence(Literal(", "), item), 0, max(0, min(most, MAX_ITEMS) - 1))
     return sequence(Literal("["), optional(item, more), Literal("]"))
 
 

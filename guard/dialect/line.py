@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from guard.dialect.holes import PATH, QUOTE, QUOTES, hole
 from guard.dialect.quotes import quotes
-from guard.dialect.tree import Literal, Node, Repeat, optional, sequence
-from guard.dialect.workings import working
+from guard.dialect.tree import Literal, Node, Repeat, choice, optional, sequence
+from guard.dialect.workings import MEMBER, working
 from guard.errors import InvalidState
-from guard.procedure.expected import Cell, Decision, Expected, Working
-from guard.procedure.model import StepKind
+from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
+from guard.procedure.model import EnumType, StepKind, StringType, TextType
 
 
 class Level(StrEnum):
@@ -101,22 +101,43 @@ def _fixed(text: str, *, operand: bool = False) -> _Piece:
 
 
 def _working(parts: Working, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
+    ends = _fixed(" = ")
     match parts:
         case (str(text),) if level is Level.SHAPE:
             yield _Piece(working(text, rules), text, operand=True)
-            yield _fixed(" = ")
+            yield ends
         case (str(text),):
             yield _fixed(text, operand=True)
-            yield _fixed(" = ")
+            yield ends
         case (_,):  # one operand, whose spelling may be the value's
-            yield _Piece(optional(working(None, rules), Literal(" = ")), None)
+            yield _Piece(optional(working(None, rules), ends.node), None)
+        case _ if level is Level.SHAPE:
+            yield _Piece(working(None, rules), None)
+            yield ends
         case _:
-            yield _Piece(sequence(working(None, rules), Literal(" = ")), None)
+            before = ("", *parts)
+            for left, part in zip(before, parts, strict=False):
+                yield _fixed(part, operand=True) if isinstance(part, str) else _filled(left, part, rules)
+            yield ends
+
+
+def _filled(left: str | Hole, place: Hole, rules: dict[str, Node]) -> _Piece:
+    """Give what may stand in a hole behind `left`."""
+    if place.free:
+        return _Piece(working(None, rules), None)
+    node = hole(place.type)
+    match place.type:
+        case StringType() | EnumType() | TextType():
+            node = choice(node, MEMBER)  # a long one stands by name
+        case _ if isinstance(left, str) and left.endswith("-"):
+            node = choice(node, sequence(Literal("("), node, Literal(")")))  # a sign behind a sign
+    return _Piece(node, None)
 
 
 def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     if cell.spelling is None:
-        return _Piece(hole(cell.type), None)
+        at_most = expected.decision.at_most if expected.decision is not None else None
+        return _Piece(hole(cell.type, at_most=at_most), None)
     copied = cell.working is None and expected.kind is not StepKind.LOOP
     if level is Level.VALUES or (copied and level is Level.OPERANDS):
         return _fixed(cell.spelling, operand=copied)

@@ -17,6 +17,7 @@ TERMS: Final = 60  # of one sum, product or comparison
 ARGUMENTS: Final = 40
 DIGITS: Final = 20  # of an operand
 NAME_CHARS: Final = 60
+CHARS: Final = 600
 FREE_CHARS: Final = 1_900  # of a working that is no such expression; llama.cpp takes no repetition over 2,000
 
 _DIGIT = Chars((("0", "9"),))
@@ -26,8 +27,15 @@ _OPERAND = Terminal(
         Repeat(_DIGIT, 1, DIGITS), optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)), optional(Literal("%"))
     ),
 )
+
+
+def _member(node: Node) -> Node:
+    return sequence(node, Repeat(sequence(Literal("."), NAME), 0, 8))
+
+
 _LETTERS = (("a", "z"), ("A", "Z"), ("_", "_"))
 NAME = Terminal("name", sequence(Chars(_LETTERS), Repeat(Chars((*_LETTERS, ("0", "9"))), 0, NAME_CHARS - 1)))
+MEMBER = Terminal("member", _member(NAME))
 _OPERATORS = ("+", "-", "*", "/", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 _OPERATOR = Terminal(
     "operator", choice(*(Literal(f" {operator} ") for operator in _OPERATORS), Literal(" not in "))
@@ -37,7 +45,7 @@ _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
 
 
 def _rules() -> dict[str, Node]:
-    rules: dict[str, Node] = {"atom0": choice(_OPERAND, STRING, _member(NAME))}
+    rules: dict[str, Node] = {"atom0": choice(_OPERAND, STRING, MEMBER)}
     for depth in range(DEPTH + 1):
         if depth:
             rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
@@ -46,10 +54,6 @@ def _rules() -> dict[str, Node]:
         further = Repeat(sequence(_OPERATOR, Rule(f"term{depth}")), 0, TERMS - 1)
         rules[f"expression{depth}"] = choice(*_conditional(depth), sequence(Rule(f"term{depth}"), further))
     return rules
-
-
-def _member(node: Node) -> Node:
-    return sequence(node, Repeat(sequence(Literal("."), NAME), 0, 8))
 
 
 def _conditional(depth: int) -> list[Node]:
@@ -88,10 +92,15 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
 
     The rules it refers to are added to `rules`. A right one that is beyond the bounds makes it free text.
     """
-    if text is not None and (_TOO_MANY_DIGITS.search(text) or _depth(text) > DEPTH or len(text) > 600):
+    if text is not None and _beyond(text):
         return _FREE
     rules |= _RULES
     return EXPRESSION
+
+
+def _beyond(text: str) -> bool:
+    # A record in an expression that stands as written has bare names.
+    return bool(_TOO_MANY_DIGITS.search(text)) or _depth(text) > DEPTH or len(text) > CHARS or "{ " in text
 
 
 def _depth(text: str) -> int:
@@ -99,4 +108,4 @@ def _depth(text: str) -> int:
     for char in text:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
-    return deepest + (" then " in text)
+    return deepest + text.count(" then ")
