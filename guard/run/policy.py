@@ -204,8 +204,13 @@ def temperature(policy: Policy, asked: float | None, tries: int) -> float | None
     return max(asked, min(ceiling, round(start + increase * (tries - 1), 2)))
 
 
+def seed(policy: Policy, asked: int | None, retries: int) -> int | None:
+    """Give the seed of a generation: the client's for the first attempt, another one for each retry."""
+    return asked + retries if asked is not None and policy.vary else asked
+
+
 def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: int) -> int:
-    """How many generations were like one that is to be opened at a step.
+    """Count the generations that were like one which is to be opened at a step.
 
     A resume is like the generation that failed before it; a scaffolded line is not, it is easier.
     """

@@ -1,0 +1,60 @@
+"""What the model is told in a dialogue turn when a trace has to be continued.
+
+A turn names codes and step numbers, never what the model wrote: wrong text in the context breeds more of
+its kind, and foreign text is no instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from guard.check.verdict import Kind
+
+# One sentence a kind: what was wrong, in terms of what to do.
+_ADVICE: Final[Mapping[Kind, str]] = {
+    Kind.SKIPPED_STEP: "A step was left out. Write every step in order.",
+    Kind.EXTRA_STEP: "There was a line that is no step of the procedure. Write the procedure's steps only.",
+    Kind.REPEATED_STEP: "A step was written twice. Write every step once.",
+    Kind.SELF_CORRECTION: "A step was written again with another value. A step that stands is final.",
+    Kind.WRONG_EXPRESSION: "The expression was not the step's with its values put in. Copy each value from its line.",
+    Kind.WRONG_VALUE: "The value was not what the expression gives. Compute it again.",
+    Kind.WRONG_BRANCH: "The condition was not decided right. Compare its values again.",
+    Kind.INADMISSIBLE_VALUE: "The value is not one that this step allows. Mind its type and its bounds.",
+    Kind.UNGROUNDED_VALUE: "The quote is not in the text. Copy it word for word.",
+    Kind.WRONG_CALL: "The call was not the step's.",
+    Kind.UNCONFIRMED_CALL: "The call was not confirmed.",
+    Kind.PREMATURE_ANSWER: "The answer came before its turn. Write all the steps before it first.",
+    Kind.MISSING_ANSWER: "The trace stopped before the answer. Write all the steps that are left.",
+    Kind.WRONG_ANSWER: "The answer was not what the steps give. Compute it again.",
+    Kind.MALFORMED: "A line was not in the format of the trace.",
+    Kind.TRUNCATED: "The trace was cut off.",
+    Kind.LIMIT_EXCEEDED: "A line was too long.",
+}
+
+
+def turn(*, step: str, begin: str, violation: tuple[Kind, str] | None, again: bool, line: str | None) -> str:
+    """Write the user's turn that asks for the rest of a trace.
+
+    `step` is the path of the step that is due. `begin` is the opening line, asked for where nothing
+    stands yet; "" where something does. `violation` is the kind and step of what went wrong, None where
+    nothing did. `again` words it otherwise, for a second try. `line` is the beginning of the due line
+    where its operands are given.
+    """
+    sentences: list[str] = []
+    if violation is not None:
+        kind, at = violation
+        sentences.append(f"{kind.value}{f' at step {at}' if at else ''}. {_ADVICE[kind]}")
+    if begin:
+        sentences.append(f"Write the trace from the beginning. Its first line is: {begin}")
+    elif again:
+        sentences.append(
+            f"The next line is that of step {step}. Write it, and then the ones behind it, nothing else."
+        )
+    else:
+        sentences.append(
+            f"All steps above stand. Go on with step {step}; do not repeat them, do not explain."
+        )
+    if line is not None:
+        sentences.append(f"Its line begins: {line}")
+    return "\n".join(sentences)

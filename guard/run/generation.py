@@ -1,0 +1,70 @@
+"""The generation that is open: why it was opened, what it has written and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guard.errors import UpstreamError
+from guard.run.messages import Close, Result, Strategy, Usage
+from guard.run.policy import Attempt
+
+
+@dataclass(slots=True, kw_only=True)
+class Generation:
+    """One upstream generation.
+
+    `step` is the path of the step that it was opened at, `prefix` what had been said by then, the
+    scaffold or number of the due line included. `given` are the paths whose operands the model was given,
+    `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
+    `stop` ("": up to the answer); `cut`: and for not a word more. `overlap`: it may still repeat verified
+    lines, as answers to a dialogue turn do. `done`: all that it was opened for is there, and `tail` is what
+    came behind that.
+    """
+
+    number: int
+    upstream: int
+    strategy: Strategy
+    counted: bool
+    step: str
+    prefix: str
+    given: frozenset[str]
+    scaffold: bool
+    stop: str
+    cut: bool
+    overlap: bool
+    max_tokens: int
+    text: str = ""
+    line: str = ""  # what has been written of the line that is not yet ended
+    done: bool = False
+    tail: str = ""
+    tokens: int = 0
+    usage: Usage | None = None
+
+    def take(self, piece: str) -> None:
+        """Remember a piece of what was written, at most one line of it."""
+        self.text += piece
+        self.line = "" if piece.endswith("\n") else self.line + piece
+
+    @property
+    def cost(self) -> Usage:
+        """What it has cost: as reported, else as counted."""
+        return self.usage or Usage(completion=self.tokens, estimated=True)
+
+    def close(self, result: Result, *, kept: int, error: UpstreamError | None = None) -> Close:
+        """Close it. `kept` of the characters that it wrote stand; the other ones were for nothing."""
+        written = len(self.text)
+        cost = self.cost
+        share = 1 - min(kept, written) / written if written else 1
+        discarded = round(cost.completion * share)
+        return Close(generation=self.number, result=result, usage=cost, discarded=discarded, error=error)
+
+    def attempt(self) -> Attempt:
+        """What the policy remembers of it, where no violation ended it."""
+        return Attempt(
+            upstream=self.upstream,
+            strategy=self.strategy,
+            step=self.step,
+            counted=self.counted,
+            prefix=self.prefix,
+            text=self.text,
+        )

@@ -1,0 +1,148 @@
+"""What a generation is opened with: the prefix or the dialogue turn, and the grammar of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from guard.check.verdict import Kind
+from guard.dialect.gbnf import gbnf
+from guard.dialect.lark import Level, narrow
+from guard.procedure.execute import Program
+from guard.procedure.expected import Expected, Hole
+from guard.procedure.model import Value
+from guard.run import feedback
+from guard.run.messages import Message, Target
+from guard.run.progress import Progress
+from guard.trace import render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a client asks for.
+
+    `messages` is the conversation with our instructions in it. `nonce` is the request's, six hex digits.
+    `max_tokens` is the client's budget for all generations together.
+    """
+
+    program: Program
+    inputs: Mapping[str, Value]
+    messages: tuple[Message, ...]
+    nonce: str
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a generation is opened, as far as its text depends on it.
+
+    `cell` is the cell of the due line that is scaffolded, None for none. `violation` is what went wrong,
+    `again` says that the same was asked before.
+    """
+
+    cell: int | None = None
+    violation: tuple[Kind, str] | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """The text of a generation that is to be opened.
+
+    `prefix` travels with the request; `tail` is what it says of the line that is due. `given` are the
+    paths of the lines whose operands the model was given. `stop` is the path of the last step that the
+    generation is for, "" where it goes on to the answer.
+    """
+
+    messages: tuple[Message, ...]
+    prefix: str
+    tail: str
+    grammar: str | None
+    given: frozenset[str]
+    stop: str
+
+
+def opening(job: Job, progress: Progress, target: Target, level: Level, reason: Reason) -> Opening:
+    """Make the text of a generation that goes on from what is verified."""
+    due = progress.expected
+    assert due is not None, "there is nothing left to write"
+    scaffold = None if reason.cell is None else render.scaffold(due, reason.cell)
+    tail = ""
+    if target.prefill:
+        progress.open_frame()
+        tail = scaffold or render.stub(due)
+    grammar, given, stop = _grammar(job, progress, target, level, tail)
+    if level is Level.VALUES:
+        stop = due.path  # whatever can be computed behind it, the guard writes itself
+    return Opening(
+        messages=job.messages if target.prefill else _dialogue(job, progress, due, reason, scaffold),
+        prefix=progress.verified + tail if target.prefill else "",
+        tail=tail,
+        grammar=grammar,
+        given=given if scaffold is None else given | {due.path},
+        stop=stop,
+    )
+
+
+def _grammar(
+    job: Job, progress: Progress, target: Target, level: Level, tail: str
+) -> tuple[str | None, frozenset[str], str]:
+    """Narrow the grammar; give it with the paths whose operands it writes out and where it stops."""
+    if target.dialect is None or level is Level.NONE:
+        return None, frozenset(), ""
+    narrowed = narrow(
+        job.program,
+        job.inputs,
+        progress.values,
+        level=level,
+        nonce=job.nonce,
+        stop_at_decision=target.prefill,
+        prefix_tail=tail,
+    )
+    text = None if narrowed.grammar is None else gbnf(narrowed.grammar)
+    return text, narrowed.given, "" if narrowed.complete else narrowed.last
+
+
+def _dialogue(
+    job: Job, progress: Progress, due: Expected, reason: Reason, scaffold: str | None
+) -> tuple[Message, ...]:
+    """Ask in a turn of its own for what is left, where nothing can be prefilled."""
+    stands = progress.verified.rstrip("\n")
+    if not stands and reason.violation is None:
+        return job.messages
+    begin = "" if stands else progress.begin.rstrip("\n")
+    turn = feedback.turn(
+        step=due.path, begin=begin, violation=reason.violation, again=reason.again, line=scaffold
+    )
+    if stands:
+        said: Message = {"role": "assistant", "content": stands}
+        return (*job.messages, said, {"role": "user", "content": turn})
+    return _with_user_text(job.messages, turn)
+
+
+def _with_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Say something more in the user's name; many chat templates want the roles to alternate."""
+    match messages:
+        case (*before, {"role": "user", "content": str(content)} as last):
+            return (*before, {**last, "content": f"{content}\n\n{text}"})
+        case _:
+            return (*messages, {"role": "user", "content": text})
+
+
+def scaffold_cell(due: Expected, blamed: int | None) -> int | None:
+    """Find the cell of a line whose operands can be given: the blamed one, else the first.
+
+    None where there is none: the line has no expression, or hangs on what is not decided.
+    """
+    if due.decision is not None:
+        return None
+    able = [i for i, cell in enumerate(due.cells) if _known(cell.working)]
+    return blamed if blamed in able else next(iter(able), None)
+
+
+def _known(working: tuple[str | Hole, ...] | None) -> bool:
+    return working is not None and not any(isinstance(part, Hole) for part in working)

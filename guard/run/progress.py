@@ -1,0 +1,194 @@
+"""How far a run has come: the checker, who wrote which line, and what the client may have by now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from guard.check.checker import Checker
+from guard.check.replay import Walk, count_steps
+from guard.check.verdict import Judgement, StepVerified
+from guard.procedure.execute import Program
+from guard.procedure.expected import Ending, EndKind, Expected, Unknown
+from guard.procedure.model import StepKind, Value
+from guard.procedure.values import answer_text
+from guard.run.messages import Counts, Emit, StepClass
+from guard.trace import render
+
+ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A verified line and who wrote it."""
+
+    step: StepVerified
+    step_class: StepClass
+
+
+class Progress:
+    """The verified prefix of a run, over all of its generations."""
+
+    def __init__(self, program: Program, inputs: Mapping[str, Value], nonce: str) -> None:
+        self._program, self._inputs, self._nonce = program, inputs, nonce
+        self.lines: list[Line] = []
+        self.delivered = 0  # so many of the lines the client has
+        self.checker = self._checker("")
+
+    def _checker(self, verified: str) -> Checker:
+        return Checker(self._program, self._inputs, nonce=self._nonce, verified=verified)
+
+    @property
+    def verified(self) -> str:
+        """The text all of whose lines were verified."""
+        return self.checker.verified
+
+    @property
+    def expected(self) -> Expected | None:
+        """The step that is due; None behind the answer, and where the procedure failed."""
+        return self.checker.expected
+
+    @property
+    def failed(self) -> Ending | None:
+        """How the procedure itself failed, if it did."""
+        return self.checker.failed_procedure
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer is verified: nothing but the closing line is left."""
+        return bool(self.lines) and self.lines[-1].step.kind in ANSWERS
+
+    @property
+    def counts(self) -> Counts:
+        """The steps of the procedure by how they ended so far."""
+        classes = Counter(line.step_class for line in self.lines)
+        expected = count_steps(self._program, self._inputs, self.checker.sent)
+        return Counts(
+            expected=expected,
+            missing=None if expected is None else expected - len(self.lines),
+            **{
+                step_class.value: classes[step_class]
+                for step_class in StepClass
+                if step_class is not StepClass.MISSING
+            },
+        )
+
+    def fewest_lines(self, *, written: bool) -> int:
+        """How many lines are left to the model at least; `written`: the guard writes all that it can."""
+        walk = Walk.start(self._program, self._inputs, self.checker.sent)
+        fewest = 0
+        while walk.due is not None:
+            fewest += not (written and walk.due.known)
+            walk.skip()
+        return fewest
+
+    @property
+    def values(self) -> list[Value | Unknown | None]:
+        """The value of each verified step, in order."""
+        return [line.step.value for line in self.lines]
+
+    @property
+    def classes(self) -> dict[str, StepClass]:
+        """Step path to who wrote it."""
+        return {line.step.path: line.step_class for line in self.lines}
+
+    @property
+    def begin(self) -> str:
+        """The opening line with its end."""
+        return render.begin(self._program.name, self._nonce) + "\n"
+
+    @property
+    def end(self) -> str:
+        """The closing line with its end."""
+        return render.end(self._nonce) + "\n"
+
+    @property
+    def answer(self) -> tuple[Literal["return", "deny"], str]:
+        """Which end it came to, and what the client reads: a value's canonical spelling, or the refusal."""
+        ending = self.checker.ending
+        assert ending is not None
+        assert ending.value is not None
+        assert not isinstance(ending.value, Unknown)
+        if ending.kind is EndKind.DENY:
+            return "deny", str(ending.value)
+        return "return", answer_text(ending.value, self._program.result)
+
+    def open_frame(self) -> None:
+        """Write the opening line unless it is there."""
+        if not self.verified:
+            self.checker.feed(self.begin)
+
+    def close_frame(self) -> None:
+        """Write the closing line."""
+        self.checker.feed(self.end)
+
+    def read(self, text: str, given: frozenset[str]) -> list[Judgement]:
+        """Take a piece of what the model wrote, at most one line of it.
+
+        `given` are the paths of the lines whose operands it was given.
+        """
+        return self._settle(self.checker.feed(text), given)
+
+    def close(self, finish_reason: str | None, given: frozenset[str]) -> list[Judgement]:
+        """Take the end of a generation."""
+        return self._settle(self.checker.close(finish_reason), given)
+
+    def _settle(self, judgements: list[Judgement], given: frozenset[str]) -> list[Judgement]:
+        for judgement in judgements:
+            if isinstance(judgement, StepVerified):
+                self.lines.append(Line(judgement, _class(judgement, given)))
+        return judgements
+
+    def write(self, step_class: StepClass) -> list[Judgement]:
+        """Write the line that is due in the guard's own hand. The guard must know all of it."""
+        assert self.expected is not None
+        assert self.expected.known, f"step {self.expected.path} is the model's to decide"
+        self.open_frame()
+        judgements = self.checker.feed(render.line(self.expected) + "\n")
+        self.lines.extend(
+            Line(judgement, step_class) for judgement in judgements if isinstance(judgement, StepVerified)
+        )
+        return judgements
+
+    def rewind(self, lines: int | None = None) -> None:
+        """Forget what is not verified, and all lines but so many; None keeps them all."""
+        verified = self.verified
+        if lines is not None and lines < len(self.lines):
+            verified = verified[: self.lines[lines].step.at]
+            del self.lines[lines:]
+        self.checker = self._checker(verified)
+
+    def restart(self) -> None:
+        """Forget everything. Only as long as nothing was delivered."""
+        assert not self.delivered
+        self.lines.clear()
+        self.checker = self._checker("")
+
+    def last_decided(self) -> int | None:
+        """Where the last line stands that the model decided and the client does not have."""
+        for i in range(len(self.lines) - 1, self.delivered - 1, -1):
+            if self.lines[i].step.decided:
+                return i
+        return None
+
+    def deliver(self) -> list[Emit]:
+        """Give the client every verified line that it does not have."""
+        due, self.delivered = self.lines[self.delivered :], len(self.lines)
+        return [
+            Emit(
+                step=line.step.path,
+                kind=line.step.kind,
+                step_class=line.step_class,
+                text=line.step.text,
+                value=line.step.value,
+            )
+            for line in due
+        ]
+
+
+def _class(step: StepVerified, given: frozenset[str]) -> StepClass:
+    if step.decided:
+        return StepClass.MODEL_DECIDED
+    return StepClass.SCAFFOLDED if step.path in given else StepClass.VERIFIED

@@ -1,0 +1,457 @@
+"""The sans-I/O run: what the upstream did goes in, what to do next comes out.
+
+Theory of operation. A run is in one of four states:
+
+    state     leaves by                                      to
+    new       start()                                        open | over
+    open      a violation                                    open (the policy's choice) | over
+              the end of a generation at a decided step      open (strategy `decision`)
+              the end of a generation behind the answer      over
+              a fault of the network                         waiting | open (the next upstream) | over
+    waiting   Waited                                         open
+    over                                                     `handle` raises InvalidState
+
+    OutOfTime and Cancelled lead from open and waiting to over.
+
+All text goes line by line into one checker, which outlives the generations: behind a cut it is made anew
+from the verified prefix. A line is the client's only when it is verified and the procedure did not fail
+right behind it. Once the answer is verified the run is decided: what comes behind it is read only as long
+as it is the closing line, so that a server that ends by itself reports its usage, and changes nothing. The
+closing line in the trace is always the guard's own.
+
+What bounds a run: the ladder and `attempts` for violations, `transport_retries` for faults. A generation that
+is opened behind a decision or a repair needs a newly verified line, so there are no more of them than the
+trace has steps; a truncated one is resumed so often without a new line as the ladder allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, assert_never
+
+from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
+from guard.dialect.lark import Level
+from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
+from guard.run import endings
+from guard.run import policy as retry
+from guard.run.generation import Generation
+from guard.run.messages import (
+    Cancelled,
+    Close,
+    Command,
+    Ended,
+    Failed,
+    Finish,
+    Observe,
+    Open,
+    Outcome,
+    OutOfTime,
+    Result,
+    RunError,
+    RunEvent,
+    StepClass,
+    Strategy,
+    Target,
+    Text,
+    Usage,
+    Wait,
+    Waited,
+)
+from guard.run.opening import Job, Reason, opening, scaffold_cell
+from guard.run.policy import Action, Attempt, Choice, Policy
+from guard.run.progress import Progress
+
+__all__ = ["Job", "Policy", "Run"]
+
+CLIENTS_FAULT: Final = frozenset({400, 413, 422})  # another upstream would say the same
+_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class Run:
+    """One client request, however many generations.
+
+    `targets` are the upstreams in the order of fallback. The commands that `start` and `handle` return are
+    to be performed in order; the next event is what happens when all of them are.
+    """
+
+    def __init__(self, job: Job, policy: Policy, targets: Sequence[Target]) -> None:
+        if not targets:
+            raise InvalidState("a run needs an upstream")
+        self._job, self._policy, self._targets = job, policy, tuple(targets)
+        self._limit = min(policy.output_tokens, job.max_tokens or policy.output_tokens)
+        self._progress = Progress(job.program, job.inputs, job.nonce)
+        self._upstream = 0
+        self._generation: Generation | None = None
+        self._waiting = False
+        self._reason = Reason()  # why the last generation was opened
+        self._history: list[Attempt] = []
+        self._violations: list[Violation] = []
+        self._usage: list[Usage] = []
+        self._faults: Counter[int] = Counter()  # by upstream
+        self._generations = self._retries = 0
+        self._started = self._over = False
+
+    def start(self) -> list[Command]:
+        """Begin. Raises InvalidState the second time."""
+        if self._started:
+            raise InvalidState("a run is started once")
+        self._started = True
+        fewest = self._progress.fewest_lines(written=self._policy.force is Level.VALUES)
+        if fewest > self._limit:
+            error = endings.too_few_tokens(self._job.program.name, self._limit, fewest)
+            return [self._finish(Outcome.ERROR, error=error)]
+        return self._go_on(Strategy.INITIAL)
+
+    def handle(self, event: RunEvent) -> list[Command]:
+        """Take what happened, return what to do about it.
+
+        Raises InvalidState for an event that has no place in the state of the run.
+        """
+        if not self._started or self._over:
+            raise InvalidState(f"{event!r} came {'behind the end' if self._over else 'before the start'}")
+        match event:
+            case Text():
+                return self._text(event, self._current(event))
+            case Ended():
+                return self._ended(event, self._current(event))
+            case Failed(error):
+                return self._failed(error, self._current(event))
+            case Waited():
+                return self._waited(event)
+            case OutOfTime():
+                return self._out_of_time()
+            case Cancelled():
+                return [*self._close_open(Result.CANCELLED), self._finish(Outcome.CANCELLED)]
+            case _:
+                assert_never(event)
+
+    def __repr__(self) -> str:
+        state = (
+            "over" if self._over else "waiting" if self._waiting else "open" if self._generation else "new"
+        )
+        return f"<Run of {self._job.program.name}: {state}, {len(self._progress.lines)} lines>"
+
+    # --- what happened ---------------------------------------------------------------------------
+
+    def _current(self, event: RunEvent) -> Generation:
+        if self._generation is None:
+            raise InvalidState(f"{event!r} came while no generation was open")
+        return self._generation
+
+    def _text(self, event: Text, generation: Generation) -> list[Command]:
+        generation.tokens += event.tokens
+        commands: list[Command] = []
+        for piece in _LINES.findall(event.text):
+            commands += self._behind(generation, piece) if generation.done else self._read(generation, piece)
+            if self._generation is not generation:
+                return commands
+        if generation.tokens > generation.max_tokens and not generation.done:
+            commands += self._close_checker(generation, "length")  # the server does not keep to the budget
+        return commands
+
+    def _read(self, generation: Generation, piece: str) -> list[Command]:
+        line = generation.line + piece
+        generation.take(piece)
+        return self._judged(generation, self._progress.read(piece, generation.given), line)
+
+    def _ended(self, event: Ended, generation: Generation) -> list[Command]:
+        generation.usage = event.usage
+        commands: list[Command] = []
+        if generation.line.strip() and not generation.done and event.finish_reason == "stop":
+            commands += self._read(generation, "\n")
+        if self._generation is not generation:
+            return commands
+        if generation.done or self._at_stop(generation):
+            return commands + self._complete(generation)
+        return commands + self._close_checker(generation, event.finish_reason)
+
+    def _close_checker(self, generation: Generation, finish_reason: str | None) -> list[Command]:
+        commands: list[Command] = []
+        while self._generation is generation and not generation.done:
+            judgements = self._progress.close(finish_reason, generation.given)
+            assert judgements, "the end of an unfinished trace is a violation"
+            commands += self._judged(generation, judgements, generation.line)
+        return commands + (self._complete(generation) if self._generation is generation else [])
+
+    def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
+        if generation.done:
+            return self._complete(generation)
+        self._history.append(generation.attempt())
+        self._faults[self._upstream] += 1
+        pause = retry.pause(self._policy, error, self._faults[self._upstream])
+        closed = self._close(generation, endings.of_fault(error), error=error)
+        if self._due != generation.step:
+            self._reason = Reason()  # it got past the line that it was opened for
+        if pause is not None:
+            self._waiting = True
+            return [closed, Wait(pause)]
+        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
+        if not clients and self._upstream + 1 < len(self._targets):
+            self._upstream += 1
+            return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
+        return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error))]
+
+    def _waited(self, event: Waited) -> list[Command]:
+        if not self._waiting:
+            raise InvalidState(f"{event!r} came although no wait was asked for")
+        self._waiting = False
+        return self._go_on(Strategy.TRANSPORT, reason=self._reason)
+
+    def _out_of_time(self) -> list[Command]:
+        generation = self._generation
+        if generation is not None and generation.done:
+            return self._complete(generation)
+        closed = self._close_open(Result.TIMEOUT)
+        error = endings.out_of_time(self._job.program.name, self._due, self._policy.seconds)
+        return [*closed, self._finish(Outcome.ERROR, error=error)]
+
+    # --- what it means ---------------------------------------------------------------------------
+
+    def _judged(self, generation: Generation, judgements: list[Judgement], line: str) -> list[Command]:
+        """Draw the consequences of what the checker made of a line, or of the end."""
+        violation = next((j for j in judgements if isinstance(j, Violation)), None)
+        if violation is not None and generation.overlap and self._is_repetition(violation, line):
+            self._progress.rewind()
+            generation.line = ""
+            return [Observe(Ignored(text=line, at=violation.at, why="a verified line, repeated"))]
+        settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
+        if any(isinstance(j, StepVerified) for j in judgements):
+            generation.overlap = False
+        if self._progress.answered:
+            generation.done = True
+        elif violation is not None:
+            return [*settled, Observe(violation), *self._violated(generation, violation)]
+        elif self._progress.failed is not None:
+            return settled + self._procedure_failed(generation)
+        elif generation.cut and self._at_stop(generation):
+            generation.done = True
+            return settled  # delivered when it is known that the procedure does not fail behind it
+        return settled + self._deliver()
+
+    def _is_repetition(self, violation: Violation, line: str) -> bool:
+        """Whether an answer to a dialogue turn says once more what stands already."""
+        return violation.kind is Kind.REPEATED_STEP or line.strip() == self._progress.begin.strip()
+
+    def _at_stop(self, generation: Generation) -> bool:
+        """Whether the last line is the last one that the generation was opened for."""
+        lines = self._progress.lines
+        return bool(lines) and lines[-1].step.path == generation.stop
+
+    def _behind(self, generation: Generation, piece: str) -> list[Command]:
+        """Take text behind all that a generation was opened for."""
+        tail = generation.tail + piece
+        closing = self._progress.end if self._progress.answered else ""
+        if closing.startswith(tail.strip()):
+            generation.tail = tail
+            return []
+        ignored = Ignored(text=tail, at=len(self._progress.verified), why="behind all that was asked for")
+        return [Observe(ignored), *self._complete(generation)]
+
+    def _complete(self, generation: Generation) -> list[Command]:
+        """Close a generation that did what it was opened for."""
+        self._history.append(generation.attempt())
+        result = Result.PASSED if self._progress.answered else Result.DECIDED
+        return [self._close(generation, result), *self._go_on(Strategy.DECISION)]
+
+    def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
+        self._violations.append(violation)
+        self._progress.rewind()
+        due = self._progress.expected
+        assert due is not None, "a violation behind the answer is none"
+        cell = scaffold_cell(due, violation.cell)
+        attempt = replace(
+            generation.attempt(),
+            kind=violation.kind,
+            failed_at=due.path,
+            delivered=self._progress.delivered > 0,
+            scaffoldable=cell is not None and (generation.scaffold or due.path not in generation.given),
+            repairable=due.known,
+        )
+        self._history.append(attempt)
+        choice = retry.decide(self._policy, self._history, upstreams=len(self._targets))
+        if choice.action is Action.RESTART:
+            self._progress.restart()
+        closed = self._close(generation, Result.VIOLATION)
+        reason = Reason(cell=cell, violation=(violation.kind, due.path))
+        return [closed, *self._act(choice, violation, reason)]
+
+    def _act(self, choice: Choice, violation: Violation, reason: Reason) -> list[Command]:
+        match choice.action:
+            case Action.REJECT:
+                return [self._reject(violation, choice.reason)]
+            case Action.REPAIR:
+                return self._repair(all_known=choice.rest)
+            case Action.SCAFFOLD:
+                return self._go_on(Strategy.SCAFFOLD, counted=choice.counted, reason=reason)
+            case Action.FALLBACK:
+                self._upstream += 1
+            case Action.RESUME | Action.RESTART:
+                pass
+            case _:
+                assert_never(choice.action)
+        strategy = Strategy(choice.action.value)
+        return self._go_on(strategy, counted=choice.counted, reason=replace(reason, cell=None))
+
+    def _repair(self, *, all_known: bool) -> list[Command]:
+        """Write the line that is due, or all that are known, in the guard's hand."""
+        commands = self._write(StepClass.REPAIRED, only_one=not all_known)
+        return commands + self._go_on(Strategy.REPAIR)
+
+    def _procedure_failed(self, generation: Generation | None) -> list[Command]:
+        """Ask again for the last decision that is still ours to change, or give up."""
+        failed = self._progress.failed
+        assert failed is not None
+        if generation is not None:
+            self._history.append(generation.attempt())
+        last = self._progress.last_decided()
+        if last is None:
+            why: str | None = "no decision of the model's can still be asked for again"
+        else:
+            why = retry.backtrack(self._policy, self._history, self._progress.lines[last].step.path)
+        if why is None:
+            self._progress.rewind(last)
+        commands: list[Command] = []
+        if generation is not None:
+            commands.append(self._close(generation, Result.DECIDED))
+        if why is None:
+            return commands + self._go_on(Strategy.RESUME, counted=True)
+        error = endings.procedure_failed(self._job.program.name, failed, why)
+        return [*commands, self._finish(Outcome.REJECTED, error=error)]
+
+    # --- what to do ------------------------------------------------------------------------------
+
+    def _go_on(
+        self, strategy: Strategy, *, counted: bool = False, reason: Reason = Reason()
+    ) -> list[Command]:
+        """Open the next generation, or finish where there is nothing left to ask for."""
+        commands: list[Command] = []
+        if self._policy.force is Level.VALUES:
+            commands += self._write(StepClass.COMPUTED)
+        if self._progress.failed is not None:
+            return commands + self._procedure_failed(None)
+        commands += self._deliver()
+        if self._progress.answered:
+            return commands + self._answer()
+        if self._left <= 0:
+            error = endings.out_of_tokens(self._job.program.name, self._due, self._limit)
+            return [*commands, self._finish(Outcome.REJECTED, error=error, finish_reason="length")]
+        return [*commands, self._open(strategy, counted=counted, reason=reason)]
+
+    def _write(self, step_class: StepClass, *, only_one: bool = False) -> list[Command]:
+        commands: list[Command] = []
+        while (due := self._progress.expected) is not None and due.known:
+            commands += map(Observe, self._progress.write(step_class))
+            if only_one:
+                break
+        return commands
+
+    def _deliver(self) -> list[Command]:
+        return [] if self._policy.deliver == "hold_all" else list(self._progress.deliver())
+
+    def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> Open:
+        target = self._targets[self._upstream]
+        step = self._due
+        tries = retry.tries(self._history, strategy, step, self._upstream)
+        made = opening(
+            self._job, self._progress, target, self._policy.force, replace(reason, again=tries > 1)
+        )
+        start = self._progress.verified + made.tail
+        if made.tail:
+            self._progress.checker.feed(made.tail)
+        self._generations += 1
+        self._retries += counted
+        self._reason = reason
+        self._generation = Generation(
+            number=self._generations,
+            upstream=self._upstream,
+            strategy=strategy,
+            counted=counted,
+            step=step,
+            prefix=start,
+            given=made.given,
+            scaffold=reason.cell is not None,
+            stop=made.stop,
+            cut=self._policy.force is Level.VALUES,
+            overlap=not target.prefill and bool(self._progress.verified),
+            max_tokens=self._left,
+        )
+        return Open(
+            generation=self._generations,
+            attempt=1 + self._retries,
+            upstream=target.name,
+            strategy=strategy,
+            messages=made.messages,
+            prefix=made.prefix,
+            grammar=made.grammar,
+            max_tokens=self._left,
+            temperature=retry.temperature(
+                self._policy,
+                target.temperature if self._job.temperature is None else self._job.temperature,
+                tries,
+            ),
+            top_p=self._job.top_p,
+            seed=retry.seed(self._policy, self._job.seed, self._retries),
+            resume_from=step,
+            model=target.model,
+        )
+
+    def _close_open(self, result: Result) -> list[Command]:
+        self._waiting = False
+        return [] if self._generation is None else [self._close(self._generation, result)]
+
+    def _close(self, generation: Generation, result: Result, *, error: UpstreamError | None = None) -> Close:
+        """Close the generation that is open; the verified prefix is what of it stands."""
+        self._generation = None
+        self._usage.append(generation.cost)
+        if result is Result.VIOLATION and self._left <= 0:
+            result = Result.BUDGET_EXHAUSTED
+        kept = max(0, len(self._progress.verified) - len(generation.prefix))
+        return generation.close(result, kept=kept, error=error)
+
+    def _answer(self) -> list[Command]:
+        self._progress.close_frame()
+        outcome = endings.of_answer(
+            self._progress.classes.values(), retried=self._retries > 0, fallen_back=self._upstream > 0
+        )
+        return [*self._progress.deliver(), self._finish(outcome)]
+
+    def _reject(self, violation: Violation, why: str) -> Finish:
+        error = endings.rejected(self._job.program.name, violation.kind, violation.step, why)
+        return self._finish(Outcome.REJECTED, error=error)
+
+    def _finish(
+        self, outcome: Outcome, *, error: RunError | None = None, finish_reason: str = "stop"
+    ) -> Finish:
+        self._over = True
+        end, answer = self._progress.answer if outcome in endings.ACCEPTED else (None, None)
+        return Finish(
+            outcome=outcome,
+            end=end,
+            answer=answer,
+            trace=self._progress.verified,
+            attempts=1 + self._retries if self._generations else 0,
+            generations=self._generations,
+            violations=tuple(self._violations),
+            steps=self._progress.counts,
+            usage=tuple(self._usage),
+            error=error,
+            reason=endings.reason(outcome, error),
+            finish_reason=finish_reason,
+            classes=self._progress.classes,
+        )
+
+    # --- what is known ---------------------------------------------------------------------------
+
+    @property
+    def _due(self) -> str:
+        """The path of the first step that is not verified."""
+        due = self._progress.expected
+        return due.path if due is not None else ""
+
+    @property
+    def _left(self) -> int:
+        """The tokens that may still be written."""
+        return self._limit - sum(usage.completion for usage in self._usage)
