@@ -108,7 +108,8 @@ _NAMES: Final = {"PATH": "a step number", "NAME": "a name", "NONCE": "six hex di
 def _place(error: UnexpectedInput, text: str) -> int:
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return len(text)
-    return min(error.pos_in_stream, len(text))
+    place: int | None = error.pos_in_stream
+    return len(text) if place is None else min(place, len(text))
 
 
 def _why(error: UnexpectedInput, text: str) -> str:

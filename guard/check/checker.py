@@ -1,0 +1,436 @@
+"""The checker: the text of a response in, judgements out, as soon as they can be known.
+
+Theory of operation. Text is cut into lines; a line is judged when it ends, never before, so that how a
+response is cut into pieces changes nothing. The procedure's execution runs alongside: it yields the step
+that must come next and is sent what the model wrote, so that branches and loops follow the trace and only
+the newly broken is blamed. A line goes through four phases:
+
+    OPENING  --@begin-->  STEPS  --the answer-->  CLOSING  --@end-->  OVER
+
+`failed` is final. `passed` is reached at `@end`; only text behind that can still undo it. The checker
+never raises on any text; used after `close` it raises InvalidState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+from guard.check import order
+from guard.check.compare import Fault, Finding, examine
+from guard.check.quotes import Sources
+from guard.check.replay import Executable, Sent, Walk
+from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation
+from guard.errors import InvalidState
+from guard.procedure.expected import Ending, EndKind, Expected, Unknown
+from guard.procedure.model import StepKind, Value
+from guard.procedure.values import equal
+from guard.trace import render
+from guard.trace.events import Begin, Blank, End, Line, TooLong, Unreadable
+from guard.trace.lines import LIMITS, Limits, Lines, RawLine
+from guard.trace.parser import read_line
+
+SHOWN: Final = 200  # characters of what a violation quotes
+VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the first
+AHEAD: Final = 2_000  # steps that one departure may skip where checking goes on
+
+# A response that ends so was cut; every other reason means that the model had finished.
+_CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
+_ANSWERS: Final = frozenset({"return", "deny"})
+_AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
+# Steps whose value follows from others: how many items a list has, what the answer is.
+_NOT_OVERRIDDEN: Final = frozenset({StepKind.LOOP, StepKind.RETURN, StepKind.DENY})
+
+
+class Phase(Enum):
+    """Which line of the frame comes next."""
+
+    OPENING = auto()
+    STEPS = auto()
+    CLOSING = auto()
+    OVER = auto()
+
+
+class Checker:
+    """Checks one response against one execution of a procedure.
+
+    `nonce` is the request's; None takes whichever the opening line has. `verified` is a prefix that a
+    checker has verified before: the new one goes on behind it, with offsets from its start. With
+    `stop_at_first=False` it goes on after a violation, from the model's own values, to list the rest.
+    """
+
+    def __init__(
+        self,
+        program: Executable,
+        inputs: Mapping[str, Value],
+        *,
+        nonce: str | None,
+        verified: str = "",
+        stop_at_first: bool = True,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.verdict = Verdict.PENDING
+        self.violations: list[Violation] = []
+        self.observed: list[tuple[Expected, Value]] = []  # verified steps and their values, in order
+        self.program, self.inputs, self.nonce = program, inputs, nonce
+        self._stop_at_first = stop_at_first
+        self._lines = Lines(limits)
+        self._walk = Walk.start(program, inputs)
+        self._phase = Phase.OPENING
+        self._sources = Sources()
+        self._places: dict[str, int] = {}  # path of a verified step -> its index in `observed`
+        self._passes: dict[str, int] = {}  # path of a loop's header -> how many passes it has
+        self._verified: list[str] = []
+        self._behind: list[str] = []  # lines since the last verified one
+        self._deaf = self._walk.due is None  # reads no further
+        self._closed = False
+        self._resume(verified)
+
+    # --- what is known -----------------------------------------------------------------------------
+
+    @property
+    def verified(self) -> str:
+        """The text up to and including the last verified line: a prefix of what was fed.
+
+        It ends with a line feed, but for a last line that had none when the response was closed.
+        """
+        if len(self._verified) > 1:
+            self._verified = ["".join(self._verified)]
+        return self._verified[0] if self._verified else ""
+
+    @property
+    def violation(self) -> Violation | None:
+        """The first departure."""
+        return self.violations[0] if self.violations else None
+
+    @property
+    def expected(self) -> Expected | None:
+        """The step that is due; None where none is left."""
+        return self._walk.due
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the procedure ended, once all of its steps are verified."""
+        return self._walk.ending
+
+    @property
+    def failed_procedure(self) -> Ending | None:
+        """Where and why the procedure itself failed, which is not the model's fault.
+
+        From then on the checker reads nothing and the verdict stays pending.
+        """
+        ending = self._walk.ending
+        return ending if ending is not None and ending.kind is EndKind.FAILED else None
+
+    @property
+    def sent(self) -> tuple[Sent, ...]:
+        """What the execution was sent, step by step: None where it took its computed value."""
+        return tuple(self._walk.sent)
+
+    # --- what comes in -----------------------------------------------------------------------------
+
+    def feed(self, text: str) -> list[Judgement]:
+        """Take a piece of the response, return what it settled."""
+        if self._closed:
+            raise InvalidState("a checker was fed after it was closed")
+        judgements: list[Judgement] = []
+        for item in () if self._deaf else self._lines.feed(text):
+            if self._deaf:
+                break
+            self._take(item, judgements)
+        return judgements
+
+    def close(self, finish_reason: str | None = "stop") -> list[Judgement]:
+        """Take the end of the response. `finish_reason` as on the wire; None: the connection broke."""
+        judgements: list[Judgement] = []
+        if not self._closed and not self._deaf:
+            last = self._lines.close()
+            if finish_reason in _CUT and not self._is_whole(last):
+                self._end_cut(last, judgements)
+            else:
+                self._end_of_text(last, judgements)
+        self._closed = True
+        return judgements
+
+    def _resume(self, verified: str) -> None:
+        text = verified if verified.endswith("\n") or not verified else f"{verified}\n"
+        self.feed(text)
+        if self.verified != text:
+            raise InvalidState(f"not a verified prefix from offset {len(self.verified)} on")
+
+    # --- the end of the text -----------------------------------------------------------------------
+
+    def _is_whole(self, last: RawLine | TooLong | None) -> bool:
+        """Whether a response that was cut lacks nothing: `@end` is there, or all but its line feed."""
+        if last is None:
+            return self._phase is Phase.OVER
+        if isinstance(last, TooLong):
+            return True
+        closing = self._phase is Phase.CLOSING and last.text.split() == render.end(self.nonce or "").split()
+        return closing or self._phase is Phase.OVER
+
+    def _end_cut(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
+        at = last.at if last is not None else self._lines.offset
+        found = last.text if isinstance(last, RawLine) else ""
+        self._blame(Kind.TRUNCATED, at, self._wanted(), found or "the end of the text", out)
+        self._deaf = True
+
+    def _end_of_text(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
+        if last is not None:
+            self._take(last, out)
+        if self._deaf or self._phase is Phase.OVER:
+            return
+        kind = Kind.MALFORMED if self._phase is Phase.CLOSING else Kind.MISSING_ANSWER
+        self._blame(kind, self._lines.offset, self._wanted(), "the end of the text", out)
+
+    # --- one line ----------------------------------------------------------------------------------
+
+    def _take(self, line: RawLine | TooLong, out: list[Judgement]) -> None:
+        if isinstance(line, TooLong):
+            self._too_long(line, out)
+            return
+        due = self._walk.due
+        if self._phase is Phase.STEPS and due is not None and due.known and line.text == render.line(due):
+            self._accept(due, line, None, out)
+            return
+        match read_line(line):
+            case Line() as step:
+                self._take_step(step, line, out)
+            case Blank():
+                self._ignore(line, "a blank line", out)
+            case Begin() as begin:
+                self._take_begin(begin, line, out)
+            case End() as end:
+                self._take_end(end, line, out)
+            case Unreadable() as unreadable:
+                self._take_unreadable(unreadable, out)
+            case TooLong() as limit:
+                self._too_long(limit, out)
+
+    def _too_long(self, limit: TooLong, out: list[Judgement]) -> None:
+        self._blame(Kind.LIMIT_EXCEEDED, limit.at, f"at most {limit.limit}", "more", out)
+        self._deaf = True
+
+    def _take_begin(self, begin: Begin, line: RawLine, out: list[Judgement]) -> None:
+        right = begin.procedure == self.program.name and self.nonce in {None, begin.nonce}
+        if self._phase is Phase.OPENING and right:
+            self.nonce = begin.nonce
+            self._phase = Phase.STEPS
+            self._keep(line)
+        else:
+            self._blame(self._alien(), begin.at, self._wanted(), line.text, out)
+
+    def _take_end(self, end: End, line: RawLine, out: list[Judgement]) -> None:
+        if self._phase is Phase.STEPS and end.nonce == self.nonce and self._walk.due is not None:
+            self._blame(Kind.MISSING_ANSWER, end.at, self._wanted(), line.text, out)
+            self._phase = Phase.OVER
+        elif self._phase in {Phase.STEPS, Phase.CLOSING} and end.nonce == self.nonce:
+            self._phase = Phase.OVER
+            self._keep(line)
+            if self.verdict is Verdict.PENDING:
+                self.verdict = Verdict.PASSED
+        else:
+            self._blame(self._alien(), end.at, self._wanted(), line.text, out)
+
+    def _take_unreadable(self, line: Unreadable, out: list[Judgement]) -> None:
+        self._blame(self._alien(), line.at, f"{self._wanted()} ({line.why})", line.text, out)
+        due = self._walk.due
+        if self._goes_on and due is not None and line.text.startswith(f"{due.path} "):
+            self._walk.skip()  # that was the step, however it was written
+            self._note_end()
+
+    def _alien(self) -> Kind:
+        """What a line is that belongs to no place of a trace."""
+        return Kind.EXTRA_STEP if self._phase is Phase.OVER else Kind.MALFORMED
+
+    def _take_step(self, step: Line, line: RawLine, out: list[Judgement]) -> None:
+        due = self._walk.due
+        if self._phase is Phase.STEPS and due is not None and step.path == due.path:
+            self._judge(due, step, line, out)
+            return
+        if self._undetermined:
+            self._ignore(line, "what comes here hangs on what was never decided", out)
+            return
+        kind = self._misplaced(step)
+        self._blame(kind, step.at, self._wanted(), line.text, out, step=step.path)
+        if self._goes_on and kind in _AHEAD and self._catch_up(step.path):
+            assert self._walk.due is not None
+            self._judge(self._walk.due, step, line, out)
+
+    def _judge(self, due: Expected, step: Line, line: RawLine, out: list[Judgement]) -> None:
+        finding = examine(due, step, self._sources)
+        if finding.fault is None:
+            self._accept(due, line, finding.value, out)
+            return
+        self._blame_fault(finding.fault, out)
+        if self._goes_on:
+            self._go_past(due, finding)
+
+    def _misplaced(self, step: Line) -> Kind:
+        """What a line is that is not the one due."""
+        if self._phase is Phase.OPENING:
+            return Kind.MALFORMED
+        if self._phase is Phase.OVER:
+            return Kind.EXTRA_STEP
+        known = self._places.get(step.path)
+        if known is not None:
+            return Kind.REPEATED_STEP if self._repeats(known, step) else Kind.SELF_CORRECTION
+        due = self._walk.due
+        if due is not None and step.head in _ANSWERS:
+            return Kind.PREMATURE_ANSWER
+        if due is not None and order.can_follow(step.path, due.path, self.program.step_numbers, self._passes):
+            return Kind.SKIPPED_STEP
+        return Kind.EXTRA_STEP
+
+    def _repeats(self, index: int, step: Line) -> bool:
+        """Whether a line says what a verified one said."""
+        expected, value = self.observed[index]
+        finding = examine(expected, step, self._sources)
+        if expected.decision is None:
+            return finding.fault is None
+        return finding.value is not None and equal(finding.value, value)
+
+    # --- what is right -----------------------------------------------------------------------------
+
+    def _accept(self, due: Expected, line: RawLine, value: Value | None, out: list[Judgement]) -> None:
+        decided = due.decision is not None
+        self._walk.send(value if decided else None)
+        carried = _carried(due, value)
+        self.observed.append((due, carried))
+        self._places[due.path] = len(self.observed) - 1
+        if due.kind is StepKind.LOOP and isinstance(carried, int):
+            self._passes[due.path] = carried
+        self._keep(line)
+        out.append(
+            StepVerified(
+                path=due.path,
+                kind=due.kind,
+                label=due.label,
+                target=due.target,
+                value=carried,
+                text=_with_end(line),
+                at=line.at,
+                end=line.end,
+                decided=decided,
+            )
+        )
+        self._note_end()
+
+    def _note_end(self) -> None:
+        ending = self._walk.ending
+        if ending is None:
+            return
+        self._deaf = ending.kind is EndKind.FAILED
+        if ending.kind in {EndKind.RETURN, EndKind.DENY}:
+            self._phase = Phase.CLOSING
+
+    def _keep(self, line: RawLine) -> None:
+        if not self.violations:
+            self._verified += [*self._behind, _with_end(line)]
+            self._behind.clear()
+
+    def _ignore(self, line: RawLine, why: str, out: list[Judgement]) -> None:
+        self._behind.append(_with_end(line))
+        out.append(Ignored(text=_with_end(line), at=line.at, why=why))
+
+    # --- what is wrong -----------------------------------------------------------------------------
+
+    def _blame_fault(self, fault: Fault, out: list[Judgement]) -> None:
+        self._blame(fault.kind, fault.at, fault.expected, fault.found, out, cell=fault.cell)
+
+    def _blame(
+        self,
+        kind: Kind,
+        at: int,
+        expected: str,
+        found: str,
+        out: list[Judgement],
+        *,
+        step: str | None = None,
+        cell: int | None = None,
+    ) -> None:
+        due = self._walk.due
+        path, step_kind = (due.path, due.kind) if due is not None else ("", None)
+        if kind is Kind.MALFORMED and self._phase is Phase.OPENING:
+            path, step_kind = "", None
+        elif kind is Kind.EXTRA_STEP:
+            path = step or ""
+            step_kind = self.program.step_numbers.get(order.number_of(path))
+        violation = Violation(
+            kind=kind,
+            step=path,
+            at=at,
+            expected=_shown(expected),
+            found=_shown(found),
+            step_kind=step_kind,
+            cell=cell,
+        )
+        self.verdict = Verdict.FAILED
+        self.violations.append(violation)
+        out.append(violation)
+        self._deaf = self._stop_at_first or len(self.violations) >= VIOLATIONS
+
+    def _wanted(self) -> str:
+        """The line that is due, for people."""
+        due = self._walk.due
+        match self._phase:
+            case Phase.OPENING:
+                return render.begin(self.program.name, self.nonce or render.HOLE)
+            case Phase.STEPS:
+                return render.outline(due) if due is not None else "what was never decided"
+            case Phase.CLOSING:
+                return render.end(self.nonce or render.HOLE)
+            case Phase.OVER:
+                return "nothing behind the closing line"
+
+    # --- going on behind a violation ---------------------------------------------------------------
+
+    @property
+    def _goes_on(self) -> bool:
+        return not self._deaf
+
+    @property
+    def _undetermined(self) -> bool:
+        ending = self._walk.ending
+        return ending is not None and ending.kind is EndKind.UNDETERMINED
+
+    def _go_past(self, due: Expected, finding: Finding) -> None:
+        """Go past a wrong step with the model's own value, so that what follows from it is not blamed."""
+        if finding.value is None or due.kind in _NOT_OVERRIDDEN:
+            self._walk.skip()
+        else:
+            self._walk.send(finding.value)
+        self._note_end()
+
+    def _catch_up(self, path: str) -> bool:
+        """Go past what was skipped up to the step that was written; False where it does not come."""
+        walk = Walk.start(self.program, self.inputs, self._walk.sent)
+        for _ in range(AHEAD):
+            if walk.due is None or walk.due.path == path:
+                break
+            walk.skip()
+        if walk.due is not None and walk.due.path != path:
+            return False
+        if walk.due is not None or (walk.ending is not None and walk.ending.kind is EndKind.UNDETERMINED):
+            self._walk = walk
+        return walk.due is not None
+
+
+def _carried(due: Expected, value: Value | None) -> Value:
+    """The value of a right line: the guard's own where it knows it, which may be more exact than shown."""
+    known = due.value
+    if not isinstance(known, Unknown):
+        return known
+    assert value is not None
+    return value
+
+
+def _with_end(line: RawLine) -> str:
+    return f"{line.text}\n" if line.terminated else line.text
+
+
+def _shown(text: str) -> str:
+    """A text as a violation quotes it: on one line, printable, cut."""
+    cut = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)[:SHOWN]

@@ -1,0 +1,44 @@
+"""Step paths: where they stand in their procedure, and whether one can still come after another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from guard.procedure.model import StepKind
+
+_PART: Final = re.compile(r"(\d+)(?:\[(\d+)\])?")
+
+
+def number_of(path: str) -> str:
+    """The number of the statement that a path belongs to: `5.1` for `5[2].1`."""
+    return re.sub(r"\[\d+\]", "", path)
+
+
+def place(path: str) -> tuple[tuple[int, int], ...]:
+    """A key that sorts paths as their steps are executed: a header before its passes and arms."""
+    return tuple((int(number), int(turn or 0)) for number, turn in _PART.findall(path))
+
+
+def can_follow(path: str, due: str, kinds: Mapping[str, StepKind], passes: Mapping[str, int]) -> bool:
+    """Whether a path belongs to a step that comes after the one that is due.
+
+    `kinds` are the procedure's step numbers, `passes` how many the loops known so far have, by path.
+    """
+    return number_of(path) in kinds and _well_formed(path, kinds, passes) and place(path) > place(due)
+
+
+def _well_formed(path: str, kinds: Mapping[str, StepKind], passes: Mapping[str, int]) -> bool:
+    """Whether exactly the loops above a step have a pass, and none more than it has."""
+    parts = path.split(".")
+    for index, part in enumerate(parts):
+        number, _, turn = part.rstrip("]").partition("[")
+        above = ".".join([*parts[:index], number])
+        inside = index + 1 < len(parts)
+        loop = kinds.get(number_of(above)) is StepKind.LOOP
+        if bool(turn) != (loop and inside):
+            return False
+        if turn and int(turn) > passes.get(above, int(turn)):
+            return False
+    return True

@@ -1,0 +1,74 @@
+"""An execution carried to a point by what was sent to it, since a generator cannot be rewound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Unknown
+from guard.procedure.model import StepKind, Value
+
+STEPS: Final = 20_000  # of one execution; more than a trace may have lines
+
+Sent = Value | Unknown | None
+
+
+class Executable(Protocol):
+    """A compiled procedure, as far as checking needs it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def step_numbers(self) -> Mapping[str, StepKind]: ...
+
+    def execute(self, inputs: Mapping[str, Value]) -> Execution: ...
+
+
+@dataclass(slots=True)
+class Walk:
+    """An execution under way: the step that is due, or how it ended, and what was sent so far."""
+
+    execution: Execution
+    due: Expected | None = None
+    ending: Ending | None = None
+    sent: list[Sent] = field(default_factory=list)
+
+    def send(self, value: Sent) -> None:
+        """Go past the step that is due."""
+        self.sent.append(value)
+        self._go_on(value)
+
+    def skip(self) -> None:
+        """Go past the step that is due with what the guard knows of it."""
+        self.send(UNKNOWN if self.due is not None and self.due.decision is not None else None)
+
+    def _go_on(self, value: Sent) -> None:
+        try:
+            self.due = self.execution.send(value)
+        except StopIteration as stop:
+            self.due, self.ending = None, stop.value
+
+    @classmethod
+    def start(cls, program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent] = ()) -> Walk:
+        """Start an execution and carry it as far as `sent` does."""
+        walk = cls(program.execute(inputs))
+        walk._go_on(None)
+        for value in sent:
+            if walk.due is None:
+                break
+            walk.send(value)
+        return walk
+
+
+def count_steps(program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent]) -> int | None:
+    """How many steps the whole execution has, carried on behind `sent` with computed values.
+
+    None where that hangs on what was never decided, or where there are more than any trace can have.
+    """
+    walk = Walk.start(program, inputs, sent)
+    while walk.due is not None and len(walk.sent) < STEPS:
+        walk.skip()
+    settled = walk.ending is not None and walk.ending.kind is not EndKind.UNDETERMINED
+    return len(walk.sent) if settled else None

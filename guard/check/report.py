@@ -1,0 +1,99 @@
+"""What a checked trace came to: its steps by how they ended, its fidelity, its violations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from guard.check.checker import Checker
+from guard.check.replay import count_steps
+from guard.check.verdict import Verdict, Violation
+from guard.procedure.expected import Ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCounts:
+    """Steps by how they ended. `expected` and `missing` are None where a loop or branch was never decided."""
+
+    expected: int | None
+    verified: int = 0
+    scaffolded: int = 0
+    model_decided: int = 0
+    repaired: int = 0
+    computed: int = 0
+    missing: int | None = None
+
+    @property
+    def fidelity(self) -> float | None:
+        """Share of the expected steps that the model wrote all of; None where undetermined."""
+        return self.verified / self.expected if self.expected else None
+
+    @property
+    def upheld(self) -> float | None:
+        """Share of the expected steps that are neither missing nor repaired."""
+        if not self.expected or self.missing is None:
+            return None
+        return (self.expected - self.missing - self.repaired) / self.expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The result of one check."""
+
+    verdict: Verdict
+    violations: tuple[Violation, ...]
+    steps: StepCounts
+    procedure_failed: Ending | None
+
+    def to_json(self) -> dict[str, object]:
+        """Give the report as JSON data, as `stepguard check --json` prints it."""
+        failed = self.procedure_failed
+        return {
+            "verdict": self.verdict.value,
+            "violations": [
+                {
+                    "kind": violation.kind.value,
+                    "step": violation.step,
+                    "at": violation.at,
+                    "expected": violation.expected,
+                    "found": violation.found,
+                }
+                for violation in self.violations
+            ],
+            "steps": asdict(self.steps),
+            "fidelity": self.steps.fidelity,
+            "procedure_failed": failed and {"step": failed.path, "reason": failed.reason},
+        }
+
+
+def report(checker: Checker, classes: Mapping[str, str] | None = None) -> Report:
+    """Sum up a checker that was closed.
+
+    `classes` names how verified steps came about, by path, where that is not as the checker sees it:
+    `scaffolded`, `repaired`, `computed` (it sees `verified` and `model_decided`).
+    """
+    return Report(
+        verdict=checker.verdict,
+        violations=tuple(checker.violations),
+        steps=count(checker, classes or {}),
+        procedure_failed=checker.failed_procedure,
+    )
+
+
+def count(checker: Checker, classes: Mapping[str, str]) -> StepCounts:
+    """Count the steps of a checker's execution, those that are still due included."""
+    ended = Counter(
+        str(classes.get(step.path, "verified" if step.decision is None else "model_decided"))
+        for step, _ in checker.observed
+    )
+    expected = count_steps(checker.program, checker.inputs, checker.sent)
+    return StepCounts(
+        expected=expected,
+        verified=ended["verified"],
+        scaffolded=ended["scaffolded"],
+        model_decided=ended["model_decided"],
+        repaired=ended["repaired"],
+        computed=ended["computed"],
+        missing=None if expected is None else max(expected - len(checker.observed), 0),
+    )
