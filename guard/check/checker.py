@@ -39,8 +39,9 @@ AHEAD: Final = 2_000  # steps that one departure may skip where checking goes on
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _ANSWERS: Final = frozenset({"return", "deny"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
+_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
 # Steps whose value follows from others: how many items a list has, what the answer is.
-_NOT_OVERRIDDEN: Final = frozenset({StepKind.LOOP, StepKind.RETURN, StepKind.DENY})
+_NOT_OVERRIDDEN: Final = _ENDS | {StepKind.LOOP}
 
 
 class Phase(Enum):
@@ -83,6 +84,7 @@ class Checker:
         self._passes: dict[str, int] = {}  # path of a loop's header -> how many passes it has
         self._verified: list[str] = []
         self._behind: list[str] = []  # lines since the last verified one
+        self._before_answer: Walk | None = None  # what a premature answer was given instead of
         self._deaf = self._walk.due is None  # reads no further
         self._closed = False
         self._resume(verified)
@@ -245,6 +247,7 @@ class Checker:
         return Kind.EXTRA_STEP if self._phase is Phase.OVER else Kind.MALFORMED
 
     def _take_step(self, step: Line, line: RawLine, out: list[Judgement]) -> None:
+        self._take_back_answer(step.path)
         due = self._walk.due
         if self._phase is Phase.STEPS and due is not None and step.path == due.path:
             self._judge(due, step, line, out)
@@ -254,16 +257,19 @@ class Checker:
             return
         kind = self._misplaced(step)
         self._blame(kind, step.at, self._wanted(), line.text, out, step=step.path)
-        if self._goes_on and kind in _AHEAD and self._catch_up(step.path):
-            assert self._walk.due is not None
-            self._judge(self._walk.due, step, line, out)
+        if self._goes_on and kind in _AHEAD:
+            self._catch_up(kind, step, line, out)
 
-    def _judge(self, due: Expected, step: Line, line: RawLine, out: list[Judgement]) -> None:
+    def _judge(
+        self, due: Expected, step: Line, line: RawLine, out: list[Judgement], *, blamed: bool = False
+    ) -> None:
+        """Compare a line with the step that it stands for. `blamed`: what is wrong with it was said."""
         finding = examine(due, step, self._sources)
         if finding.fault is None:
             self._accept(due, line, finding.value, out)
             return
-        self._blame_fault(finding.fault, out)
+        if not blamed:
+            self._blame_fault(finding.fault, out)
         if self._goes_on:
             self._go_past(due, finding)
 
@@ -403,18 +409,30 @@ class Checker:
             self._walk.send(finding.value)
         self._note_end()
 
-    def _catch_up(self, path: str) -> bool:
-        """Go past what was skipped up to the step that was written; False where it does not come."""
+    def _catch_up(self, kind: Kind, step: Line, line: RawLine, out: list[Judgement]) -> None:
+        """Go past what was skipped and judge the step that was written, if it is one that comes."""
         walk = Walk.start(self.program, self.inputs, self._walk.sent)
         for _ in range(AHEAD):
-            if walk.due is None or walk.due.path == path:
+            if walk.due is None or walk.due.path == step.path:
                 break
             walk.skip()
-        if walk.due is not None and walk.due.path != path:
-            return False
-        if walk.due is not None or (walk.ending is not None and walk.ending.kind is EndKind.UNDETERMINED):
+        if walk.due is not None and walk.due.path == step.path:
+            premature = kind is Kind.PREMATURE_ANSWER
+            self._before_answer = self._walk if premature else None
             self._walk = walk
-        return walk.due is not None
+            self._judge(walk.due, step, line, out, blamed=premature)
+        elif walk.ending is not None and walk.ending.kind is EndKind.UNDETERMINED:
+            self._walk = walk
+
+    def _take_back_answer(self, path: str) -> None:
+        """Go on where a premature answer stood, if the model does: the one departure was that answer."""
+        before = self._before_answer
+        if before is not None and before.due is not None and before.due.path == path:
+            if self._phase is Phase.CLOSING and self.observed and self.observed[-1][0].kind in _ENDS:
+                answer, _ = self.observed.pop()
+                del self._places[answer.path]
+            self._walk, self._phase = before, Phase.STEPS
+        self._before_answer = None
 
 
 def _carried(due: Expected, value: Value | None) -> Value:
