@@ -13,10 +13,10 @@ A line is `path head cells tail`, for instance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from guard.procedure.model import StepKind, Type, Value
 
@@ -32,9 +32,14 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A place in a working whose value the guard does not know yet."""
+    """A place in a working whose value the guard does not know yet.
+
+    Most stand for one operand. A `free` one stands for a part whose form is unknown as well: the side
+    of an `and` that may be left unread, the terms of an aggregate over a list that nobody has decided.
+    """
 
     type: Type
+    free: bool = False
 
 
 Working = tuple[str | Hole, ...]  # text, with holes where operands are unknown; no two texts adjoin
@@ -64,13 +69,15 @@ class Decision:
 
     `sources` are (name, text) pairs that a quote may come from; `quote` says that one is required.
     `admissible` returns None for a value that may stand, else why it may not (type, range,
-    enumeration, `where`), in the words of a violation's `expected`.
+    enumeration, `where`), in the words of a violation's `expected`. `at_most` is how many items a list
+    may have, where a loop over it sets a bound.
     """
 
     type: Type
     sources: tuple[tuple[str, str], ...]
     quote: bool
     admissible: Callable[[Value], str | None]
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,33 @@ class Expected:
     def known(self) -> bool:
         """Whether the guard knows all of this line, so that it could write it itself."""
         return self.decision is None and all(cell.spelling is not None for cell in self.cells)
+
+    @property
+    def value(self) -> Value | Unknown:
+        """The line's value: that of its only cell, or the list or record that its cells make."""
+        return assemble((cell.key, cell.value) for cell in self.cells)
+
+
+def assemble(parts: Iterable[tuple[tuple[str | int, ...], Value | Unknown]]) -> Value | Unknown:
+    """Make one value of the values of cells, each with its key; UNKNOWN where one of them is."""
+    tree: dict[str | int, Any] = {}
+    for key, value in parts:
+        if value is UNKNOWN or not key:
+            return value
+        node = tree
+        for part in key[:-1]:
+            node = node.setdefault(part, {})
+        node[key[-1]] = value
+    return _folded(tree)
+
+
+def _folded(node: Any) -> Value:
+    if not isinstance(node, dict):
+        value: Value = node
+        return value
+    if isinstance(next(iter(node), None), int):
+        return tuple(map(_folded, node.values()))
+    return {name: _folded(part) for name, part in node.items()}
 
 
 class EndKind(Enum):

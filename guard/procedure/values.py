@@ -334,9 +334,9 @@ def _coerce_record(value: dict[str, Value], type: RecordType) -> Value | None:  
 def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
     """Give the value that a piece of JSON means for a type.
 
-    Numbers may come as `int`, `float` (taken as its shortest spelling), `Decimal`, or as a string that
-    spells one where the type has decimals. `path` says where the piece stands. Raises `ValueError`
-    naming the place, what was expected and what was found.
+    Numbers may come as `int`, `Fraction`, `Decimal`, `float` (taken as its shortest spelling), or as a
+    string that spells one where the type has decimals. `path` says where the piece stands. Raises
+    `ValueError` naming the place, what was expected and what was found.
     """
     match type:
         case IntType() | DecimalType() | PercentType():
@@ -365,7 +365,7 @@ def _number_from_json(raw: object, *, text: bool) -> Number | None:
     match raw:
         case bool():
             return None
-        case int():
+        case int() | Fraction():
             return raw
         case float() | Decimal():
             return _number_from_decimal(Decimal(repr(raw)) if isinstance(raw, float) else raw)

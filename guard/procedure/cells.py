@@ -1,0 +1,181 @@
+"""What a line carries: one cell for each value that an expression builds, computed and spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from guard.procedure.evaluate import Compiled, Env, compiled
+from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
+from guard.procedure.expression import Scope
+from guard.procedure.functions import EvaluationError
+from guard.procedure.lattice import is_number
+from guard.procedure.model import (
+    DecimalType,
+    Expr,
+    IntType,
+    ListOf,
+    ListType,
+    RecordOf,
+    RecordType,
+    Rounding,
+    Type,
+    Value,
+)
+from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
+
+SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none
+
+Key = tuple[str | int, ...]
+Finish = Callable[[Any], tuple[Value, Value]]  # from what an expression gives to what is carried and shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A place in a line that carries a value.
+
+    `copied` says that the value is an operand's own, so that no working stands before it; None: where
+    the two are spelled the same.
+    """
+
+    key: Key
+    lead: str
+    expression: Compiled
+    type: Type
+    spell: Callable[[Any], str]
+    finish: Finish
+    copied: bool | None
+
+    def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, Cell]:
+        """Give the value that is carried on and the cell. Raises `EvaluationError`."""
+        found = self.expression.evaluate(env)
+        working = None if self.copied else self.expression.working(env, shown)
+        if found is UNKNOWN:
+            return UNKNOWN, Cell(self.key, self.lead, working, UNKNOWN, None, self.type)
+        carried, seen = self.finish(found)
+        try:
+            spelling = self.spell(seen)
+        except Unspellable as reason:
+            raise EvaluationError(f"the value is {reason}") from None
+        if self.copied is None and working == (spelling,):
+            working = None
+        return carried, Cell(self.key, self.lead, working, seen, spelling, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The places of a line in order, and the text behind the last."""
+
+    leaves: tuple[Leaf, ...]
+    tail: str
+
+    def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, tuple[Cell, ...]]:
+        """Give the value that is carried on and the cells. Raises `EvaluationError`."""
+        if len(self.leaves) == 1 and not self.leaves[0].key:
+            carried, cell = self.leaves[0].fill(env, shown)
+            return carried, (cell,)
+        filled = [leaf.fill(env, shown) for leaf in self.leaves]
+        cells = tuple(cell for _, cell in filled)
+        return assemble((cell.key, carried) for carried, cell in filled), cells
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`to places rounding`, as far as a step has it."""
+
+    places: int | None = None
+    rounding: Rounding | None = None
+
+
+def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body:  # noqa: A002
+    """Compile the right side of a step whose value is of a type."""
+    rule = rule or Rule()
+    leaves: list[Leaf] = []
+    lead = ""
+    for key, before, inner, kind in _places(expr, type, ()):
+        lead += before
+        if inner is not None:
+            leaves.append(_leaf(key, lead, compiled(inner, scope), kind, _finish(kind, rule, scope)))
+            lead = ""
+    return Body(tuple(leaves), lead)
+
+
+def _leaf(key: Key, lead: str, expression: Compiled, type: Type, finish: Finish) -> Leaf:  # noqa: A002
+    copied = False if not expression.single else None if is_number(type) else True
+    return Leaf(
+        key=key,
+        lead=lead,
+        expression=expression,
+        type=type,
+        spell=speller(type),
+        finish=finish,
+        copied=copied,
+    )
+
+
+Place = tuple[Key, str, Expr | None, Type]  # key, text before it, expression, type of its value
+
+
+def _places(expr: Expr, type: Type, key: Key) -> Iterator[Place]:  # noqa: A002
+    """Take constructors apart: literal text, and the expressions whose values stand between it."""
+    match expr, type:
+        case RecordOf(values), RecordType(fields):
+            given = dict(values)
+            for index, field in enumerate(fields):
+                yield key, f'{", " if index else "{"}"{field.name}": ', None, type
+                yield from _places(given[field.name], field.type, (*key, field.name))
+            yield key, "}", None, type
+        case ListOf((_, *_) as items), ListType(item):
+            for index, part in enumerate(items):
+                yield key, ", " if index else "[", None, type
+                yield from _places(part, item, (*key, index))
+            yield key, "]", None, type
+        case _:
+            yield key, "", expr, type
+
+
+def _finish(type: Type, rule: Rule, scope: Scope) -> Finish:  # noqa: A002
+    if not is_number(type):
+        return lambda value: (value, value)
+    rounding = rule.rounding or scope.numbers.rounding
+    places = rule.places
+    if isinstance(type, IntType):
+        return _finish_whole(places, rounding)
+    if not scope.numbers.carry_exact:
+        return _finish_shown(places, rounding)
+    if places is None and isinstance(type, DecimalType):
+        places = type.places
+    return lambda value: (value, _seen(value, places, rounding))
+
+
+def _finish_whole(places: int | None, rounding: Rounding) -> Finish:
+    def finish(value: Number) -> tuple[Value, Value]:
+        if places is not None:
+            value = round_to(value, places, rounding)
+        if isinstance(value, Fraction):
+            if value.denominator != 1:
+                raise EvaluationError("the value is no whole number")
+            value = value.numerator
+        return value, value
+
+    return finish
+
+
+def _finish_shown(places: int | None, rounding: Rounding) -> Finish:
+    if places is None:
+        return lambda value: (value, value)
+
+    def finish(value: Number) -> tuple[Value, Value]:
+        value = round_to(value, places, rounding)
+        return value, value
+
+    return finish
+
+
+def _seen(value: Number, places: int | None, rounding: Rounding) -> Number:
+    if places is not None:
+        return round_to(value, places, rounding)
+    ends = decimals_of(value.denominator) is not None
+    return value if ends else round_to(value, SHOWN_PLACES, rounding)

@@ -1,0 +1,508 @@
+"""Expressions as functions: what they give, and the same with the operands' values in their places.
+
+An expression is compiled once into closures over two mappings from names to values: `env` has the values
+that are carried on, `shown` those that the trace shows. They are one and the same mapping unless the
+procedure says `carry exact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from guard.errors import InvalidState
+from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
+from guard.procedure.expression import Scope, infer
+from guard.procedure.functions import FUNCTIONS, EvaluationError, arithmetic
+from guard.procedure.model import (
+    Aggregate,
+    AnyCell,
+    Arithmetic,
+    BoolType,
+    Call,
+    Cell,
+    Choose,
+    Comparison,
+    EnumType,
+    Expr,
+    FieldOf,
+    IntType,
+    ListOf,
+    ListType,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+    RangeCell,
+    RecordOf,
+    RecordType,
+    StringType,
+    Table,
+    TextType,
+    Type,
+    Value,
+    ValuesCell,
+)
+from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text
+from guard.procedure.values import spell, speller
+from guard.source import Span
+
+SHOWN_STRING: Final = 40  # characters of a string that still stands by value
+SHOWN_TERMS: Final = 8  # terms of an aggregate that still stand by value
+
+Env = dict[str, Value | Unknown]
+Evaluate = Callable[[Env], Any]  # gives a Value, or UNKNOWN where it hangs on what nobody has decided
+Show = Callable[[Env, Env], str | Hole | Working]
+Part = str | Show
+
+_ANY_BOOL: Final = Hole(BoolType(), free=True)
+
+
+class _OutOfSight(Exception):  # noqa: N818 (caught by the aggregate whose variable it is)
+    """A term would have to show the variable of its aggregate by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression that can be computed and shown.
+
+    `parts` show it as an operand of something larger, `whole` as a step's whole right side: a table
+    look-up stands by its result in the one and by its call in the other. `single` is an operand or
+    constant by itself.
+    """
+
+    expr: Expr
+    type: Type
+    evaluate: Evaluate
+    parts: tuple[Part, ...]
+    whole: tuple[Part, ...]
+    single: bool = False
+
+    def working(self, env: Env, shown: Env | None = None) -> Working:
+        """Give the substituted text, with holes for operands that are not known."""
+        return render(self.whole, env, env if shown is None else shown)
+
+
+def compiled(expr: Expr, scope: Scope) -> Compiled:
+    """Compile an expression that `infer` has no complaint about."""
+    return _Compiler(scope, frozenset()).of(expr)
+
+
+def render(parts: Iterable[Part], env: Env, shown: Env) -> Working:
+    """Give the text of some parts; neighbouring texts become one."""
+    shows = [part if isinstance(part, str) else part(env, shown) for part in parts]
+    try:
+        return ("".join(shows),)  # type: ignore[arg-type]  # all known: by far the usual case
+    except TypeError:
+        return _merged(shows)
+
+
+def _merged(shows: Iterable[str | Hole | Working]) -> Working:
+    merged: list[str | Hole] = []
+    for show in shows:
+        for piece in show if isinstance(show, tuple) else (show,):
+            if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += piece
+            else:
+                merged.append(piece)
+    return tuple(merged)
+
+
+def _no_problems(span: Span, message: str, help: str) -> None:  # noqa: A002, ARG001
+    raise InvalidState(f"an expression was compiled that does not hold: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    scope: Scope
+    bound: frozenset[str]  # variables of the aggregates around
+
+    def of(self, expr: Expr) -> Compiled:
+        match expr:
+            case Literal():
+                return self._literal(expr)
+            case Name():
+                return self._name(expr)
+            case FieldOf():
+                return self._field(expr)
+            case Negate(operand):
+                inner = self.of(operand)
+                evaluate = _unary(lambda value: -value, inner.evaluate)
+                return self._made(expr, evaluate, ("-", *_negated(inner)))
+            case Arithmetic(op):
+                return self._binary(expr, arithmetic(op))
+            case Comparison(op):
+                return self._binary(expr, _COMPARISONS[op])
+            case Not(operand):
+                inner = self.of(operand)
+                evaluate = _unary(lambda value: not value, inner.evaluate)
+                return self._made(expr, evaluate, ("not ", *_placed(inner, NOT)))
+            case Logic():
+                return self._logic(expr)
+            case Choose():
+                return self._choice(expr)
+            case Call():
+                return self._call(expr)
+            case Aggregate():
+                return self._aggregate(expr)
+            case ListOf(items):
+                return self._list(expr, [self.of(item) for item in items])
+            case RecordOf(fields):
+                return self._record(expr, [(name, self.of(value)) for name, value in fields])
+
+    def _made(self, expr: Expr, evaluate: Evaluate, parts: tuple[Part, ...]) -> Compiled:
+        return Compiled(expr, self._type(expr), evaluate, parts, parts)
+
+    def _type(self, expr: Expr) -> Type:
+        found = infer(expr, self.scope, _no_problems)
+        if found is None:
+            raise InvalidState(f"an expression without a type was compiled: {text(expr)}")
+        return found
+
+    # --- operands
+
+    def _literal(self, expr: Literal) -> Compiled:
+        value = expr.value
+        parts = (spell(value, expr.type),)
+        return Compiled(expr, self._type(expr), lambda _: value, parts, parts, single=True)
+
+    def _name(self, expr: Name) -> Compiled:
+        name = expr.name
+
+        def evaluate(env: Env) -> Any:
+            return env[name]
+
+        return self._operand(expr, evaluate)
+
+    def _field(self, expr: FieldOf) -> Compiled:
+        record, name = self.of(expr.record), expr.name
+        whole = record.evaluate
+
+        def evaluate(env: Env) -> Any:
+            found = whole(env)
+            return UNKNOWN if found is UNKNOWN else found[name]
+
+        return self._operand(expr, evaluate)
+
+    def _operand(self, expr: Name | FieldOf, evaluate: Evaluate) -> Compiled:
+        parts = (self._shown(evaluate, self._type(expr), expr),)
+        return Compiled(expr, self._type(expr), evaluate, parts, parts, single=True)
+
+    def _shown(self, evaluate: Evaluate, type: Type, expr: Expr) -> Part:  # noqa: A002
+        """Show an operand by value where its type allows it, else by name."""
+        by_name = self._written(expr)
+        spelled = speller(type)
+        if isinstance(type, StringType | EnumType):
+            return _string_shown(evaluate, type, by_name)
+        if isinstance(type, TextType | ListType | RecordType):
+            return by_name
+
+        def show(env: Env, shown: Env) -> str | Hole:  # noqa: ARG001
+            value = evaluate(shown)
+            return Hole(type) if value is UNKNOWN else spelled(value)
+
+        return show
+
+    def _written(self, expr: Expr, least: int = CHOICE) -> Part:
+        """Show an expression as it is written: by name."""
+        written = text(expr, least)
+        if any(name.name in self.bound for name in names(expr)):
+            return _out_of_sight
+        return written
+
+    # --- operators
+
+    def _binary(self, expr: Arithmetic | Comparison, op: Callable[[Any, Any], Any]) -> Compiled:
+        left, right = self.of(expr.left), self.of(expr.right)
+        before, behind = places_of(expr)
+        parts = (*_placed(left, before), f" {expr.op} ", *_placed(right, behind))
+        return self._made(expr, _strict(op, left.evaluate, right.evaluate), parts)
+
+    def _logic(self, expr: Logic) -> Compiled:
+        left, right = self.of(expr.left), self.of(expr.right)
+        before, behind = places_of(expr)
+        decided = expr.op == "or"  # the value of the left side that leaves the right one unread
+        first, second = left.evaluate, right.evaluate
+        evaluated, unread = _placed(right, behind), self._written(expr.right, behind)
+
+        def evaluate(env: Env) -> Any:
+            value = first(env)
+            return value if value is UNKNOWN or value is decided else second(env)
+
+        def show(env: Env, shown: Env) -> str | Hole | Working:
+            value = first(env)
+            if value is UNKNOWN:
+                return _ANY_BOOL
+            return _one(unread, env, shown) if value is decided else _known(render(evaluated, env, shown))
+
+        return self._made(expr, evaluate, (*_placed(left, before), f" {expr.op} ", show))
+
+    def _choice(self, expr: Choose) -> Compiled:
+        condition, then, otherwise = self.of(expr.condition), self.of(expr.then), self.of(expr.otherwise)
+        whether, this, that = condition.evaluate, then.evaluate, otherwise.evaluate
+        kind = self._type(expr)
+
+        def evaluate(env: Env) -> Any:
+            value = whether(env)
+            return UNKNOWN if value is UNKNOWN else (this(env) if value else that(env))
+
+        def arm(wanted: bool, inner: Compiled, least: int) -> Show:
+            taken, unread = _placed(inner, least), self._written(inner.expr, least)
+
+            def show(env: Env, shown: Env) -> str | Hole | Working:
+                value = whether(env)
+                if value is UNKNOWN:
+                    return Hole(kind, free=True)
+                return _known(render(taken, env, shown)) if value is wanted else _one(unread, env, shown)
+
+            return show
+
+        arms = (" then ", arm(True, then, OR), " else ", arm(False, otherwise, CHOICE))
+        return self._made(expr, evaluate, ("if ", *_placed(condition, OR), *arms))
+
+    # --- calls
+
+    def _call(self, expr: Call) -> Compiled:
+        arguments = [self.of(argument) for argument in expr.arguments]
+        call = (f"{expr.function}(", *_separated(argument.parts for argument in arguments), ")")
+        table = self.scope.tables.get(expr.function)
+        if table is not None:
+            evaluate = _applied(_lookup(table), arguments)
+            result = self._shown_result(evaluate, table.result, expr)
+            return Compiled(expr, table.result, evaluate, (result,), call)
+        function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
+        one_list = function.over is not None and len(arguments) == 1
+
+        def apply(values: Sequence[Any]) -> Any:
+            return function.apply(values[0] if one_list else values, rounding)
+
+        return self._made(expr, _applied(apply, arguments), call)
+
+    def _shown_result(self, evaluate: Evaluate, type: Type, expr: Expr) -> Part:  # noqa: A002
+        # What a table gives is computed from what is carried, not from what is shown.
+        inner = self._shown(evaluate, type, expr)
+        return inner if isinstance(inner, str) else lambda env, _: inner(env, env)
+
+    def _aggregate(self, expr: Aggregate) -> Compiled:
+        items = self.of(expr.items)
+        assert isinstance(items.type, ListType)
+        inner = _Compiler(self.scope.bind(expr.variable, items.type.item), self.bound | {expr.variable})
+        term = inner.of(expr.term)
+        condition = None if expr.condition is None else inner.of(expr.condition).evaluate
+        passes = _Passes(expr.variable, items.evaluate, condition)
+        function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
+        kind, written = self._type(expr), self._written(expr)
+        compute = term.evaluate
+
+        def evaluate(env: Env) -> Any:
+            values = passes.over(env, env, lambda: compute(env))
+            if values is None or any(value is UNKNOWN for value in values):
+                return UNKNOWN
+            return function.apply(values, rounding)
+
+        def show(env: Env, shown: Env) -> str | Hole | Working:
+            try:
+                terms = passes.over(env, shown, lambda: render(term.parts, env, shown), most=SHOWN_TERMS)
+            except _OutOfSight:
+                return _one(written, env, shown)
+            if terms is None:
+                return Hole(kind, free=True)
+            if len(terms) > SHOWN_TERMS:
+                return _one(written, env, shown)
+            return _known(_merged([f"{expr.function}(", *_separated(terms), ")"]))
+
+        return self._made(expr, evaluate, (show,))
+
+    # --- lists and records
+
+    def _list(self, expr: ListOf, items: list[Compiled]) -> Compiled:
+        evaluate = _applied(tuple, items)
+        return self._made(expr, evaluate, ("[", *_separated(item.parts for item in items), "]"))
+
+    def _record(self, expr: RecordOf, fields: list[tuple[str, Compiled]]) -> Compiled:
+        keys = [name for name, _ in fields]
+        evaluate = _applied(
+            lambda values: dict(zip(keys, values, strict=True)), [value for _, value in fields]
+        )
+        parts = _separated((f'"{name}": ', *value.parts) for name, value in fields)
+        return self._made(expr, evaluate, ("{", *parts, "}"))
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+
+def _out_of_sight(env: Env, shown: Env) -> str:  # noqa: ARG001
+    raise _OutOfSight
+
+
+def _one(part: Part, env: Env, shown: Env) -> str | Hole | Working:
+    return part if isinstance(part, str) else part(env, shown)
+
+
+def _known(working: Working) -> str | Working:
+    """Give a working that is one text as that text, which joins faster."""
+    return working[0] if len(working) == 1 and isinstance(working[0], str) else working
+
+
+def _string_shown(evaluate: Evaluate, type: Type, by_name: Part) -> Show:  # noqa: A002
+    spelled = speller(type)
+
+    def show(env: Env, shown: Env) -> str | Hole | Working:
+        value = evaluate(shown)
+        if value is UNKNOWN:
+            return Hole(type)
+        return spelled(value) if len(value) <= SHOWN_STRING else _one(by_name, env, shown)
+
+    return show
+
+
+def _placed(inner: Compiled, least: int) -> tuple[Part, ...]:
+    """Show an operand, in parentheses where it binds less tightly than its place asks for."""
+    return inner.parts if binding(inner.expr) >= least else ("(", *inner.parts, ")")
+
+
+def _negated(inner: Compiled) -> tuple[Part, ...]:
+    """Show the operand of a minus sign: in parentheses also where its value has a sign of its own."""
+    if not inner.single:
+        return _placed(inner, ATOM)
+
+    def show(env: Env, shown: Env) -> str | Hole | Working:
+        value = _known(render(inner.parts, env, shown))
+        return f"({value})" if isinstance(value, str) and value.startswith("-") else value
+
+    return (show,)
+
+
+def _separated(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Put a comma between groups of parts."""
+    flat: list[Any] = []
+    for group in groups:
+        flat.extend((", ", *group) if flat else group)
+    return tuple(flat)
+
+
+# --- computing -----------------------------------------------------------------------------------
+
+
+def _unary(op: Callable[[Any], Any], operand: Evaluate) -> Evaluate:
+    def evaluate(env: Env) -> Any:
+        value = operand(env)
+        return UNKNOWN if value is UNKNOWN else op(value)
+
+    return evaluate
+
+
+def _strict(op: Callable[[Any, Any], Any], left: Evaluate, right: Evaluate) -> Evaluate:
+    def evaluate(env: Env) -> Any:
+        first, second = left(env), right(env)
+        return UNKNOWN if first is UNKNOWN or second is UNKNOWN else op(first, second)
+
+    return evaluate
+
+
+def _applied(function: Callable[[Sequence[Any]], Any], arguments: Sequence[Compiled]) -> Evaluate:
+    parts = tuple(argument.evaluate for argument in arguments)
+
+    def evaluate(env: Env) -> Any:
+        values = [part(env) for part in parts]
+        return UNKNOWN if any(value is UNKNOWN for value in values) else function(values)
+
+    return evaluate
+
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "in": lambda left, right: left in right,
+    "not in": lambda left, right: left not in right,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """The passes of an aggregate over its list."""
+
+    variable: str
+    items: Evaluate
+    condition: Evaluate | None
+
+    def over(
+        self, env: Env, shown: Env, term: Callable[[], Any], most: int | None = None
+    ) -> list[Any] | None:
+        """Compute a term for each item that the condition lets through.
+
+        None where the items or a condition are not known. Stops behind `most` terms and one more.
+        """
+        items = self.items(env)
+        if items is UNKNOWN:
+            return None
+        terms: list[Any] = []
+        before = env.get(self.variable), shown.get(self.variable)
+        try:
+            for item, seen in zip(items, items if env is shown else self.items(shown), strict=False):
+                env[self.variable], shown[self.variable] = item, seen
+                passes = True if self.condition is None else self.condition(env)
+                if passes is UNKNOWN:
+                    return None
+                if passes:
+                    terms.append(term())
+                    if most is not None and len(terms) > most:
+                        break
+        finally:
+            _restore(env, self.variable, before[0])
+            _restore(shown, self.variable, before[1])
+        return terms
+
+
+def _restore(env: Env, name: str, value: Value | Unknown | None) -> None:
+    if value is None:
+        env.pop(name, None)
+    else:
+        env[name] = value
+
+
+def _lookup(table: Table) -> Callable[[Sequence[Any]], Value]:
+    rows = [
+        (tuple(_matcher(cell) for cell in row.cells), _table_value(row.result.value, table.result))
+        for row in table.rows
+    ]
+
+    def find(values: Sequence[Any]) -> Value:
+        for cells, result in rows:
+            if all(cell is None or cell(value) for cell, value in zip(cells, values, strict=True)):
+                return result
+        pairs = zip(table.parameters, values, strict=True)
+        looked = ", ".join(f"{parameter.name} = {spell(value, parameter.type)}" for parameter, value in pairs)
+        raise EvaluationError(f"no row of table {table.name!r} is for {looked}")
+
+    return find
+
+
+def _table_value(value: Value, type: Type) -> Value:  # noqa: A002
+    return int(value) if isinstance(type, IntType) and isinstance(value, Fraction) else value
+
+
+def _matcher(cell: Cell) -> Callable[[Any], bool] | None:
+    match cell:
+        case AnyCell():
+            return None
+        case ValuesCell(values):
+            options = frozenset(value.value for value in values)
+            return options.__contains__
+        case RangeCell(low, high, low_included, high_included):
+            return _between(low and low.value, high and high.value, low_included, high_included)
+
+
+def _between(low: Any, high: Any, low_included: bool, high_included: bool) -> Callable[[Any], bool]:
+    def between(value: Any) -> bool:
+        above = low is None or value > low or (low_included and value == low)
+        return above and (high is None or value < high or (high_included and value == high))
+
+    return between

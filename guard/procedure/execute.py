@@ -1,0 +1,407 @@
+"""The reference execution: a generator that yields the step that must come and is sent what came.
+
+A procedure is compiled once into a tree of steps without state. Each execution has a frame of its own, so
+a `Program` may be shared by any number of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from guard.errors import InvalidState, RequestError
+from guard.procedure.cells import Rule, body
+from guard.procedure.evaluate import compiled
+from guard.procedure.expected import Ending, EndKind, Execution, Expected, Unknown
+from guard.procedure.expression import Scope
+from guard.procedure.listing import canonical, listing, statement, walk
+from guard.procedure.model import (
+    Assign,
+    BoolType,
+    Branch,
+    Check,
+    Deny,
+    Example,
+    Expr,
+    Extract,
+    FieldOf,
+    For,
+    If,
+    Judge,
+    ListOf,
+    ListType,
+    Literal,
+    Module,
+    Name,
+    Numbers,
+    Parameter,
+    Procedure,
+    RecordOf,
+    Require,
+    Return,
+    Step,
+    StepKind,
+    TextType,
+    Type,
+    Value,
+)
+from guard.procedure.steps import (
+    AssignStep,
+    Block,
+    BranchStep,
+    CheckStep,
+    Condition,
+    DecideStep,
+    DenyStep,
+    Fault,
+    Frame,
+    LoopStep,
+    Place,
+    RequireStep,
+    ReturnStep,
+)
+from guard.procedure.steps import Step as Compiled
+from guard.procedure.text import text
+from guard.procedure.values import from_json, wanted
+from guard.source import Source
+
+_PASS: Final = re.compile(r"\[[0-9]+\]")
+_BOOL: Final = BoolType()
+
+Constant = Literal | ListOf | RecordOf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Program:
+    """A compiled procedure: immutable, shared by all requests that are bound to it.
+
+    `digest` is its identity: 16 hex digits that white space, comments and examples do not change.
+    `numbered` is its text as the model sees it. `step_numbers` has the number of every step that has a
+    line (all but `else`), with its kind, in the order of the text. `decisions` are the variables that the
+    model decides, `sources` the inputs of type text.
+    """
+
+    name: str
+    version: str | None
+    digest: str
+    parameters: tuple[Parameter, ...]
+    result: Type
+    numbers: Numbers
+    numbered: str
+    example: Example | None
+    step_numbers: Mapping[str, StepKind]
+    decisions: tuple[str, ...]
+    sources: tuple[str, ...]
+    procedure: Procedure
+    types: Mapping[str, Type]  # of every variable
+    block: Block
+
+    def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
+        """Give the inputs that a request's JSON means.
+
+        Raises `RequestError` that lists every input that is missing, unknown or of the wrong type.
+        """
+        types = {parameter.name: parameter.type for parameter in self.parameters}
+        missing = [
+            (name, f"input {name!r} is missing: expected {wanted(type)}")
+            for name, type in types.items()  # noqa: A001
+            if name not in raw
+        ]
+        return _accepted(raw, types, "input", "stepguard.inputs", missing)
+
+    def decide(self, raw: Mapping[str, object]) -> dict[str, Value]:
+        """Give the decisions that a piece of JSON means: by variable, or by path for a step in a loop.
+
+        Raises `RequestError` that lists every one that is unknown or of the wrong type.
+        """
+        steps = [step for step in walk(self.procedure.body) if isinstance(step, Extract | Judge)]
+        types = {step.target: step.type for step in steps} | {step.number: step.type for step in steps}
+        return _accepted(raw, types, "decision", "decide", [])
+
+    def execute(self, inputs: Mapping[str, Value]) -> Execution:
+        """Carry the procedure out on inputs as `accept` gives them."""
+        env: dict[str, Value | Unknown] = dict(inputs)
+        frame = Frame(env, dict(env) if self.numbers.carry_exact else env)
+        try:
+            ending = yield from self.block.run(frame, "")
+        except Fault as fault:
+            return Ending(EndKind.FAILED, path=fault.path, reason=str(fault))
+        if ending is None:
+            raise InvalidState(f"procedure {self.name!r} came to its last step without an end")
+        return ending
+
+    @property
+    def example_inputs(self) -> dict[str, Value] | None:
+        """The inputs of the example, None where there is none. Raises `RequestError`, as `accept` does."""
+        return None if self.example is None else self.accept(_constants(self.example.inputs))
+
+    @property
+    def example_decisions(self) -> dict[str, Value] | None:
+        """The decisions of the example, None where there is none. Raises `RequestError`."""
+        return None if self.example is None else self.decide(_constants(self.example.decisions))
+
+
+def reference(
+    program: Program, inputs: Mapping[str, Value], decisions: Mapping[str, Value]
+) -> tuple[list[tuple[Expected, Value]], Ending]:
+    """Execute a program to its end: each step with its value, and how it ended.
+
+    `decisions` are by variable, or by path (`5[2].1`), which goes first. Raises `RequestError` naming a
+    decision that is missing or may not stand.
+    """
+    execution = program.execute(inputs)
+    steps: list[tuple[Expected, Value]] = []
+    sent: Value | None = None
+    while True:
+        try:
+            expected = execution.send(sent)
+        except StopIteration as stop:
+            ending: Ending = stop.value
+            return steps, ending
+        sent = _decision(expected, decisions) if expected.decision is not None else None
+        value = expected.value if sent is None else sent
+        assert not isinstance(value, Unknown)
+        steps.append((expected, value))
+
+
+def _decision(expected: Expected, decisions: Mapping[str, Value]) -> Value:
+    assert expected.decision is not None
+    value = decisions.get(expected.path, decisions.get(expected.target or ""))
+    param = f"decide.{expected.target}"
+    if value is None:
+        raise RequestError(f"no decision for {expected.target!r} at step {expected.path}", param=param)
+    reason = expected.decision.admissible(value)
+    if reason is not None:
+        raise RequestError(
+            f"the decision for {expected.target!r} at step {expected.path} may not stand: expected {reason}",
+            param=param,
+        )
+    return value
+
+
+def _accepted(
+    raw: Mapping[str, object],
+    types: Mapping[str, Type],
+    what: str,
+    param: str,
+    problems: list[tuple[str, str]],
+) -> dict[str, Value]:
+    """Read values by name; `problems` are (name, message) pairs known already."""
+    accepted: dict[str, Value] = {}
+    for name, value in raw.items():
+        type = types.get(_PASS.sub("", name))  # noqa: A001
+        if type is None:
+            known = f", known are {', '.join(map(repr, types))}" if types else ""
+            problems.append((name, f"{what} {name[:60]!r} is unknown{known}"))
+            continue
+        try:
+            accepted[name] = from_json(value, type)
+        except ValueError as reason:
+            problems.append((name, f"{what} {name!r}: {reason}"))
+    if problems:
+        message = "; ".join(message for _, message in problems)
+        raise RequestError(message, param=f"{param}.{problems[0][0][:60]}")
+    # In the order of the types, so that equal requests give equal mappings.
+    return {name: accepted[name] for name in sorted(accepted, key=[*types, *accepted].index)}
+
+
+def _constants(given: Mapping[str, Constant]) -> dict[str, object]:
+    return {name: constant(expr) for name, expr in given.items()}
+
+
+def constant(expr: Expr) -> object:
+    """Give the data that a constant of an example stands for, as `from_json` takes it."""
+    match expr:
+        case Literal(value):
+            return value
+        case ListOf(items):
+            return [constant(item) for item in items]
+        case RecordOf(fields):
+            return {name: constant(value) for name, value in fields}
+        case _:
+            raise InvalidState(f"an example has {text(expr)!r}, which is no constant")
+
+
+# --- compiling -----------------------------------------------------------------------------------
+
+
+def compile_program(
+    source: Source, module: Module, procedure: Procedure, types: Mapping[str, Type]
+) -> Program:
+    """Compile a procedure that has been found valid; `types` has the type of each of its variables."""
+    del source
+    variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
+    scope = Scope(variables, module.tables, module.numbers)
+    compiler = _Compiler(scope, procedure.result, _limits(procedure))
+    steps = list(walk(procedure.body))
+    return Program(
+        name=procedure.name,
+        version=module.version,
+        digest=hashlib.sha256(canonical(module, procedure).encode()).hexdigest()[:16],
+        parameters=procedure.parameters,
+        result=procedure.result,
+        numbers=module.numbers,
+        numbered=listing(module, procedure),
+        example=module.examples.get(procedure.name),
+        step_numbers=dict(_numbered(steps)),
+        decisions=tuple(dict.fromkeys(s.target for s in steps if isinstance(s, Extract | Judge))),
+        sources=tuple(p.name for p in procedure.parameters if isinstance(p.type, TextType)),
+        procedure=procedure,
+        types=variables,
+        block=compiler.block(procedure.body, ""),
+    )
+
+
+KINDS: Final[Mapping[type, StepKind]] = {
+    Assign: StepKind.ASSIGN,
+    Extract: StepKind.EXTRACT,
+    Judge: StepKind.JUDGE,
+    Branch: StepKind.BRANCH,
+    For: StepKind.LOOP,
+    Require: StepKind.REQUIRE,
+    Check: StepKind.CHECK,
+    Return: StepKind.RETURN,
+    Deny: StepKind.DENY,
+}
+
+Numbered = Assign | Extract | Judge | Branch | For | Require | Check | Return | Deny
+
+
+def _numbered(steps: Iterable[Step]) -> Iterator[tuple[str, StepKind]]:
+    for step in steps:
+        if isinstance(step, If):
+            yield from ((arm.number, KINDS[Branch]) for arm in step.branches if arm.condition is not None)
+        else:
+            yield step.number, KINDS[type(step)]
+
+
+def head(step: Numbered) -> str:
+    """Give the head of a step's line: what stands between its number and its working or value."""
+    match step:
+        case Assign(target=target) | Extract(target=target) | Judge(target=target):
+            return f"{target} ="
+        case For():
+            return f"{statement(step)} ="
+        case Branch(keyword=keyword):
+            return keyword
+        case _:
+            return KINDS[type(step)].value
+
+
+def _limits(procedure: Procedure) -> dict[str, tuple[tuple[tuple[str, ...], int], ...]]:
+    """Find the bounds that loops set to lists in variables which the model decides and nothing else sets.
+
+    By variable: the fields that lead to a list, and how many items it may have.
+    """
+    steps = list(walk(procedure.body))
+    targets = [step.target for step in steps if isinstance(step, Assign | Extract | Judge)]
+    decided = {step.target for step in steps if isinstance(step, Extract | Judge)}
+    found: dict[str, dict[tuple[str, ...], int]] = {}
+    for step in steps:
+        root, fields = _path(step.items) if isinstance(step, For) else (None, ())
+        if isinstance(step, For) and root in decided and targets.count(root) == 1:
+            limits = found.setdefault(root, {})
+            limits[fields] = min(step.bound, limits.get(fields, step.bound))
+    return {target: tuple(limits.items()) for target, limits in found.items()}
+
+
+def _path(expr: Expr) -> tuple[str | None, tuple[str, ...]]:
+    match expr:
+        case Name(name):
+            return name, ()
+        case FieldOf(record, name):
+            root, fields = _path(record)
+            return root, (*fields, name)
+        case _:
+            return None, ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    scope: Scope
+    result: Type
+    limits: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
+
+    def block(self, steps: Iterable[Step], base: str) -> Block:
+        """Compile a block; `base` is the number of the loop around it with a dot, or ""."""
+        return Block(tuple(self.step(step, base) for step in steps))
+
+    def step(self, step: Step, base: str) -> Compiled:
+        match step:
+            case Assign():
+                return self._assign(step, base)
+            case Extract() | Judge():
+                return self._decide(step, base)
+            case If(branches=branches):
+                return BranchStep(tuple(self._arm(branch, base) for branch in branches))
+            case For():
+                return self._loop(step, base)
+            case Require(condition=condition, otherwise=otherwise):
+                end = self._end(otherwise, base)
+                return RequireStep(self._condition(step, condition, base), end)
+            case Check(condition=condition):
+                inner = self._condition(step, condition, base)
+                return CheckStep(inner.place, inner)
+            case Return() | Deny():
+                return self._end(step, base)
+
+    def _assign(self, step: Assign, base: str) -> AssignStep:
+        type = self.scope.variables[step.target]  # noqa: A001
+        assert type is not None
+        right = body(step.expression, type, self.scope, Rule(step.places, step.rounding))
+        return AssignStep(_place(step, base), step.target, type, right)
+
+    def _decide(self, step: Extract | Judge, base: str) -> DecideStep:
+        return DecideStep(
+            place=_place(step, base),
+            target=step.target,
+            type=step.type,
+            sources=step.sources,
+            quote=step.quote,
+            where=None
+            if step.where is None
+            else compiled(step.where, self.scope.bind(step.target, step.type)),
+            limits=self.limits.get(step.target, ()),
+        )
+
+    def _condition(self, step: Branch | Require | Check, condition: Expr, base: str) -> Condition:
+        return Condition(_place(step, base), body(condition, _BOOL, self.scope))
+
+    def _arm(self, branch: Branch, base: str) -> tuple[Condition | None, Block]:
+        condition = None if branch.condition is None else self._condition(branch, branch.condition, base)
+        return condition, self.block(branch.body, base)
+
+    def _loop(self, step: For, base: str) -> LoopStep:
+        items = compiled(step.items, self.scope)
+        assert isinstance(items.type, ListType)
+        inner = replace(self, scope=self.scope.bind(step.variable, items.type.item))
+        return LoopStep(
+            place=_place(step, base),
+            variable=step.variable,
+            items=items,
+            named=items.single,
+            bound=step.bound,
+            body=inner.block(step.body, f"{step.number}."),
+        )
+
+    def _end(self, step: Return | Deny, base: str) -> ReturnStep | DenyStep:
+        match step:
+            case Return(expression=expression):
+                right = body(expression, self.result, self.scope)
+                return ReturnStep(_place(step, base), self.result, right)
+            case Deny(text=message):
+                return DenyStep(_place(step, base), message)
+
+
+def _place(step: Numbered, base: str) -> Place:
+    return Place(
+        number=step.number,
+        suffix=step.number.removeprefix(base),
+        kind=KINDS[type(step)],
+        head=head(step),
+        label=step.label,
+        target=step.target if isinstance(step, Assign | Extract | Judge) else None,
+    )

@@ -1,0 +1,283 @@
+"""The types of expressions: what each gives, and every reason why one cannot be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from guard.procedure.faults import suggestion
+from guard.procedure.functions import FUNCTIONS
+from guard.procedure.lattice import is_number, join, join_all, most_places, takes, type_text
+from guard.procedure.model import (
+    Aggregate,
+    Arithmetic,
+    BoolType,
+    Call,
+    Choose,
+    Comparison,
+    DecimalType,
+    EnumType,
+    Expr,
+    FieldOf,
+    FieldType,
+    IntType,
+    ListOf,
+    ListType,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+    Numbers,
+    PercentType,
+    RecordOf,
+    RecordType,
+    StringType,
+    Table,
+    Type,
+)
+from guard.procedure.text import text
+from guard.source import Span
+
+Problems = Callable[[Span, str, str], None]  # place, message, help
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an expression can refer to.
+
+    A variable whose type is None has been complained about already; so are all that depend on it.
+    """
+
+    variables: Mapping[str, Type | None] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=Numbers)
+
+    def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
+        """Give a scope that has one variable more."""
+        return replace(self, variables={**self.variables, name: type})
+
+
+def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
+    """Give the type of an expression.
+
+    None where it has none; `problems` has then been told why, once for each place that is wrong.
+    """
+    return _Inference(problems).of(expr, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inference:
+    problems: Problems
+
+    def of(self, expr: Expr, scope: Scope) -> Type | None:
+        match expr:
+            case Literal(str(value), StringType()):
+                return EnumType((value,))  # fits every string type and every enumeration that has it
+            case Literal(_, type):
+                return type
+            case Name():
+                return self._name(expr, scope)
+            case FieldOf():
+                return self._field(expr, scope)
+            case Negate(operand):
+                return self._number(operand, scope, "-")
+            case Arithmetic():
+                return self._arithmetic(expr, scope)
+            case Comparison():
+                return self._comparison(expr, scope)
+            case Not(operand):
+                self.condition(operand, scope, "not")
+                return BoolType()
+            case Logic(op, left, right):
+                self.condition(left, scope, op)
+                self.condition(right, scope, op)
+                return BoolType()
+            case Choose():
+                return self._choice(expr, scope)
+            case Call():
+                return self._call(expr, scope)
+            case Aggregate():
+                return self._aggregate(expr, scope)
+            case ListOf():
+                return self._list(expr, scope)
+            case RecordOf(fields):
+                found = [(name, self.of(value, scope)) for name, value in fields]
+                kept = tuple(FieldType(name, known) for name, known in found if known is not None)
+                return RecordType(kept) if len(kept) == len(found) else None
+
+    def _name(self, expr: Name, scope: Scope) -> Type | None:
+        if expr.name in scope.variables:
+            return scope.variables[expr.name]
+        if expr.name in scope.tables or expr.name in FUNCTIONS:
+            self.problems(expr.at, f"{expr.name!r} is not a value", f"call it: {expr.name}(...)")
+        else:
+            self.problems(expr.at, f"unknown name {expr.name!r}", suggestion(expr.name, scope.variables))
+        return None
+
+    def _field(self, expr: FieldOf, scope: Scope) -> Type | None:
+        match self.of(expr.record, scope):
+            case None:
+                return None
+            case RecordType(fields):
+                types = {field.name: field.type for field in fields}
+                if expr.name in types:
+                    return types[expr.name]
+                known = suggestion(expr.name, types)
+                self.problems(expr.at, f"{text(expr.record)!r} has no field {expr.name!r}", known)
+            case other:
+                message = f"{text(expr.record)!r} is {type_text(other)} and has no fields"
+                self.problems(expr.at, message, "only records have fields")
+        return None
+
+    def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
+        found = self.of(expr, scope)
+        if found is None or is_number(found):
+            return found
+        self.problems(expr.at, f"{op!r} needs a number, {text(expr)!r} is {type_text(found)}", "")
+        return None
+
+    def condition(self, expr: Expr, scope: Scope, op: str) -> None:
+        found = self.of(expr, scope)
+        if found is not None and not isinstance(found, BoolType):
+            advice = f"compare it with something, as in `{text(expr)} > 0`" if is_number(found) else ""
+            self.problems(
+                expr.at, f"{op!r} needs true or false, {text(expr)!r} is {type_text(found)}", advice
+            )
+
+    def _arithmetic(self, expr: Arithmetic, scope: Scope) -> Type | None:
+        left = self._number(expr.left, scope, expr.op)
+        right = self._number(expr.right, scope, expr.op)
+        if left is None or right is None:
+            return None
+        if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
+            self.problems(expr.right.at, "division by zero", "")
+        return arithmetic_type(expr.op, left, right)
+
+    def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
+        if expr.op in {"<", "<=", ">", ">="}:
+            self._number(expr.left, scope, expr.op)
+            self._number(expr.right, scope, expr.op)
+            return BoolType()
+        left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        if left is not None and right is not None:
+            if expr.op in {"in", "not in"}:
+                self._membership(expr, left, right)
+            else:
+                self._alike(expr, left, right)
+        return BoolType()
+
+    def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
+        if isinstance(items, ListType):
+            self._alike(expr, item, items.item)
+        else:
+            message = f"{expr.op!r} needs a list on its right, {text(expr.right)!r} is {type_text(items)}"
+            self.problems(expr.right.at, message, 'write the values in brackets: ["a", "b"]')
+
+    def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
+        if join(left, right) is None:
+            message = f"cannot compare {type_text(left)} with {type_text(right)}"
+            self.problems(expr.at, message, "both sides must be of one kind")
+        elif isinstance(left, EnumType) and isinstance(right, EnumType):
+            self._overlapping(expr, left, right)
+
+    def _overlapping(self, expr: Comparison, left: EnumType, right: EnumType) -> None:
+        if not set(left.options) & set(right.options):
+            advice = suggestion(right.options[0], left.options)
+            message = f"never equal: {type_text(left)} against {type_text(right)}"
+            self.problems(expr.at, message, advice)
+
+    def _choice(self, expr: Choose, scope: Scope) -> Type | None:
+        self.condition(expr.condition, scope, "if")
+        return self._joined((expr.then, expr.otherwise), scope, "both sides of 'else'", expr.at)
+
+    def _joined(self, parts: tuple[Expr, ...], scope: Scope, what: str, at: Span) -> Type | None:
+        types = [type for type in (self.of(part, scope) for part in parts) if type is not None]  # noqa: A001
+        if len(types) < len(parts):
+            return None
+        joined = join_all(types)
+        if joined is None:
+            kinds = ", ".join(dict.fromkeys(map(type_text, types)))
+            self.problems(at, f"{what} must be of one kind, found {kinds}", "")
+        return joined
+
+    def _list(self, expr: ListOf, scope: Scope) -> Type | None:
+        if not expr.items:
+            self.problems(expr.at, "an empty list has no type here", "write at least one item")
+            return None
+        item = self._joined(expr.items, scope, "items of a list", expr.at)
+        return item and ListType(item)
+
+    def _call(self, expr: Call, scope: Scope) -> Type | None:
+        types = [self.of(argument, scope) for argument in expr.arguments]
+        known = [type for type in types if type is not None]  # noqa: A001
+        table, function = scope.tables.get(expr.function), FUNCTIONS.get(expr.function)
+        if table is not None:
+            self._arguments(expr, table, types)
+            return table.result
+        if function is None:
+            advice = suggestion(expr.function, [*scope.tables, *FUNCTIONS])
+            self.problems(expr.at, f"unknown function or table {expr.function!r}", advice)
+            return None
+        if len(known) < len(types):
+            return None
+        result = function.result(known, expr.arguments)
+        if result is None:
+            given = ", ".join(map(type_text, known)) or "nothing"
+            message = f"{expr.function!r} does not take ({given})"
+            self.problems(expr.at, message, f"write it as {function.signature}")
+        return result
+
+    def _arguments(self, expr: Call, table: Table, types: list[Type | None]) -> None:
+        if len(types) != len(table.parameters):
+            wanted = ", ".join(f"{p.name}: {type_text(p.type)}" for p in table.parameters)
+            message = f"table {table.name!r} takes {len(table.parameters)} values, {len(types)} given"
+            self.problems(expr.at, message, f"write it as {table.name}({wanted})")
+            return
+        for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):
+            if given is not None and not _may_look_up(parameter.type, given):
+                message = f"{parameter.name!r} of table {table.name!r} is {type_text(parameter.type)}"
+                self.problems(argument.at, f"{message}, {text(argument)!r} is {type_text(given)}", "")
+
+    def _aggregate(self, expr: Aggregate, scope: Scope) -> Type | None:
+        items = self.of(expr.items, scope)
+        if items is not None and not isinstance(items, ListType):
+            message = f"'for' needs a list, {text(expr.items)!r} is {type_text(items)}"
+            self.problems(expr.items.at, message, "")
+        inner = scope.bind(expr.variable, items.item if isinstance(items, ListType) else None)
+        if expr.condition is not None:
+            self.condition(expr.condition, inner, "if")
+        term = self.of(expr.term, inner)
+        function = FUNCTIONS.get(expr.function)
+        if function is None or function.over is None:
+            able = [name for name, known in FUNCTIONS.items() if known.over is not None]
+            advice = suggestion(expr.function, able)
+            self.problems(expr.at, f"{expr.function!r} does not go over a list", advice)
+            return None
+        result = term and function.over(term)
+        if term is not None and result is None:
+            message = f"{expr.function!r} does not take {type_text(term)}"
+            self.problems(expr.term.at, message, f"write it as {function.signature}")
+        return result
+
+
+def _may_look_up(parameter: Type, given: Type) -> bool:
+    # Any number may be looked up in a column of numbers, any string in one of strings.
+    return takes(parameter, given) or join(parameter, given) is not None
+
+
+def arithmetic_type(op: str, left: Type, right: Type) -> Type:
+    """Give the type of `left op right` for two number types."""
+    match op, left, right:
+        case "div", _, _:
+            return IntType()
+        case "/", _, _:
+            return DecimalType(None)
+        case _, IntType(), IntType():
+            return IntType()
+        case "+" | "-" | "mod", PercentType(), PercentType():
+            return PercentType()
+        case "*", IntType() | DecimalType(int()), IntType() | DecimalType(int()):
+            return DecimalType((most_places(left) or 0) + (most_places(right) or 0))
+        case _:
+            return DecimalType(most_places(left, right))

@@ -1,0 +1,182 @@
+"""The built-in functions: what each takes, what it gives and how it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from guard.procedure.lattice import is_number, join_all
+from guard.procedure.model import (
+    BoolType,
+    DecimalType,
+    Expr,
+    IntType,
+    ListType,
+    Literal,
+    Rounding,
+    Type,
+    Value,
+)
+from guard.procedure.values import Number, round_to
+
+BITS: Final = 664  # of a numerator or denominator while a step is computed: 200 decimal digits
+MOST_PLACES: Final = 20
+
+
+class EvaluationError(Exception):
+    """A fault of the procedure while it runs: division by zero, no row that matches, ..."""
+
+
+def bounded(number: Number) -> Number:
+    """Pass a number on unless it has grown out of all proportion. Raises `EvaluationError`."""
+    if number.numerator.bit_length() > BITS or number.denominator.bit_length() > BITS:
+        raise EvaluationError("a number of more than 200 digits arose")
+    return number
+
+
+Apply = Callable[[Sequence[Any], Rounding], Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """One built-in.
+
+    `over` gives the result's type for a collection of values of one type: such functions take two or
+    more arguments, or one list, or `term for x in items`. `fixed` gives it for the arguments one by
+    one. Both give None where the arguments do not fit `signature`.
+    """
+
+    signature: str
+    apply: Apply
+    over: Callable[[Type], Type | None] | None = None
+    fixed: Callable[[Sequence[Type], Sequence[Expr]], Type | None] | None = None
+
+    def result(self, types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
+        """Give the type of a call's result, None where the arguments do not fit."""
+        if self.fixed is not None:
+            return self.fixed(types, arguments)
+        assert self.over is not None
+        match types:
+            case []:
+                return None
+            case [ListType(item)]:
+                return self.over(item)
+            case [_]:
+                return None
+            case _:
+                joined = join_all(list(types))
+                return joined and self.over(joined)
+
+
+# --- collections ---------------------------------------------------------------------------------
+
+
+def _number_over(type: Type) -> Type | None:  # noqa: A002
+    return type if is_number(type) else None
+
+
+def _bool_over(type: Type) -> Type | None:  # noqa: A002
+    return type if isinstance(type, BoolType) else None
+
+
+def _sum(values: Sequence[Any], rounding: Rounding) -> Value:  # noqa: ARG001
+    total: Number = 0
+    for value in values:
+        total = bounded(total + value)
+    return total
+
+
+def _min(values: Sequence[Any], rounding: Rounding) -> Value:  # noqa: ARG001
+    return _some("min", values, min)
+
+
+def _max(values: Sequence[Any], rounding: Rounding) -> Value:  # noqa: ARG001
+    return _some("max", values, max)
+
+
+def _some(name: str, values: Sequence[Any], choose: Callable[[Sequence[Any]], Value]) -> Value:
+    if not values:
+        raise EvaluationError(f"{name} of nothing has no value")
+    return choose(values)
+
+
+# --- one by one ----------------------------------------------------------------------------------
+
+
+def _same_number(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    return types[0] if len(types) == 1 and is_number(types[0]) else None
+
+
+def _whole(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    return IntType() if len(types) == 1 and is_number(types[0]) else None
+
+
+def _length(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    return IntType() if len(types) == 1 and isinstance(types[0], ListType) else None
+
+
+def _rounded(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
+    # The second argument is a constant: the number of decimals is part of the result's type.
+    match types, arguments:
+        case [number, IntType()], [_, Literal(int(places))] if (
+            is_number(number) and 0 <= places <= MOST_PLACES
+        ):
+            return DecimalType(places)
+        case _:
+            return None
+
+
+def _floor(values: Sequence[Any], rounding: Rounding) -> Value:  # noqa: ARG001
+    return _floor_of(values[0])
+
+
+def _floor_of(number: Number) -> int:
+    return number.numerator // number.denominator
+
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "sum": Function(signature="sum(numbers)", apply=_sum, over=_number_over),
+    "min": Function(signature="min(numbers)", apply=_min, over=_number_over),
+    "max": Function(signature="max(numbers)", apply=_max, over=_number_over),
+    "count": Function(
+        signature="count(items)", apply=lambda values, _: len(values), over=lambda _: IntType()
+    ),
+    "all": Function(signature="all(conditions)", apply=lambda values, _: all(values), over=_bool_over),
+    "any": Function(signature="any(conditions)", apply=lambda values, _: any(values), over=_bool_over),
+    "abs": Function(signature="abs(number)", apply=lambda values, _: abs(values[0]), fixed=_same_number),
+    "floor": Function(signature="floor(number)", apply=_floor, fixed=_whole),
+    "ceil": Function(signature="ceil(number)", apply=lambda values, _: -_floor_of(-values[0]), fixed=_whole),
+    "round": Function(
+        signature="round(number, decimals)",
+        apply=lambda values, rounding: round_to(values[0], values[1], rounding),
+        fixed=_rounded,
+    ),
+    "len": Function(signature="len(list)", apply=lambda values, _: len(values[0]), fixed=_length),
+}
+
+
+def arithmetic(op: str) -> Callable[[Any, Any], Number]:
+    """Give the function that computes `left op right` exactly and bounded."""
+    return _ARITHMETIC[op]
+
+
+def _divide(left: Number, right: Number) -> Number:
+    return bounded(Fraction(left) / _divisor(right))
+
+
+def _divisor(right: Number) -> Number:
+    if right == 0:
+        raise EvaluationError("division by zero")
+    return right
+
+
+_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Number]]] = {
+    "+": lambda left, right: bounded(left + right),
+    "-": lambda left, right: bounded(left - right),
+    "*": lambda left, right: bounded(left * right),
+    "/": _divide,
+    "div": lambda left, right: bounded(left // _divisor(right)),
+    "mod": lambda left, right: bounded(left % _divisor(right)),
+}

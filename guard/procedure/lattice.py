@@ -1,0 +1,137 @@
+"""How types relate: what two of them have in common, and which values one takes from another."""
+
+from __future__ import annotations
+
+from guard.procedure.model import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    FieldType,
+    IntType,
+    ListType,
+    PercentType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+)
+
+
+def is_number(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type can be calculated with."""
+    return isinstance(type, IntType | DecimalType | PercentType)
+
+
+def join(left: Type, right: Type) -> Type | None:
+    """Give the smallest type that has all values of both; None where there is none.
+
+    A whole number is a decimal of no places, decimals take the larger number of places (open places
+    absorb), a percent joined with another number is a decimal of open places, options are united.
+    """
+    if left == right:
+        return left
+    match left, right:
+        case (IntType(), DecimalType()):
+            return right
+        case (DecimalType(), IntType()):
+            return left
+        case (DecimalType(), DecimalType()):
+            return DecimalType(most_places(left, right))
+        case (IntType() | DecimalType() | PercentType(), IntType() | DecimalType() | PercentType()):
+            return DecimalType(None)
+        case (EnumType(ours), EnumType(theirs)):
+            return EnumType(ours + tuple(option for option in theirs if option not in ours))
+        case (StringType() | TextType() | EnumType(), StringType() | TextType() | EnumType()):
+            return TextType() if TextType() in (left, right) else StringType()
+        case (ListType(ours), ListType(theirs)):
+            item = join(ours, theirs)
+            return item and ListType(item)
+        case (RecordType(), RecordType()):
+            return _join_records(left, right)
+        case _:
+            return None
+
+
+def join_all(types: list[Type]) -> Type | None:
+    """Give the join of one or more types."""
+    joined: Type | None = types[0]
+    for type in types[1:]:  # noqa: A001
+        joined = None if joined is None else join(joined, type)
+    return joined
+
+
+def _join_records(left: RecordType, right: RecordType) -> RecordType | None:
+    theirs = {field.name: field.type for field in right.fields}
+    if theirs.keys() != {field.name for field in left.fields}:
+        return None
+    joined = [(field.name, join(field.type, theirs[field.name])) for field in left.fields]
+    fields = tuple(FieldType(name, type) for name, type in joined if type is not None)  # noqa: A001
+    return (
+        RecordType(fields, left.name if left.name == right.name else None)
+        if len(fields) == len(joined)
+        else None
+    )
+
+
+def most_places(*types: Type) -> int | None:
+    """Give the largest number of decimals among number types; None where one of them is open."""
+    most = 0
+    for type in types:  # noqa: A001
+        match type:
+            case IntType():
+                pass
+            case DecimalType(int(places)):
+                most = max(most, places)
+            case _:
+                return None
+    return most
+
+
+def takes(target: Type, given: Type) -> bool:
+    """Whether every value of `given` may stand where `target` is asked for."""
+    match target, given:
+        case (PercentType(), DecimalType()):
+            return True
+        case (DecimalType(None), PercentType()):
+            return True
+        case (ListType(ours), ListType(theirs)):
+            return takes(ours, theirs)
+        case (RecordType(ours), RecordType(theirs)):
+            types = {field.name: field.type for field in theirs}
+            return types.keys() == {field.name for field in ours} and all(
+                takes(field.type, types[field.name]) for field in ours
+            )
+        case (EnumType(ours), EnumType(theirs)):
+            return set(theirs) <= set(ours)
+        case _:
+            return join(target, given) == target
+
+
+def type_text(type: Type) -> str:  # noqa: A002
+    """Give a type as it is written: `list of Line`, `"DE" or "AT"`, `{ net: decimal(2) }`."""
+    match type:
+        case IntType():
+            return "int"
+        case DecimalType(None):
+            return "decimal"
+        case DecimalType(places):
+            return f"decimal({places})"
+        case PercentType():
+            return "percent"
+        case BoolType():
+            return "bool"
+        case StringType():
+            return "string"
+        case TextType():
+            return "text"
+        case EnumType(options):
+            return " or ".join(f'"{option}"' for option in options)
+        case ListType(item):
+            return f"list of {type_text(item)}"
+        case RecordType(fields, name):
+            return name or fields_text(fields)
+
+
+def fields_text(fields: tuple[FieldType, ...]) -> str:
+    """Give the fields of a record as they are written."""
+    return "{ " + ", ".join(f"{field.name}: {type_text(field.type)}" for field in fields) + " }"

@@ -1,0 +1,264 @@
+"""A procedure as the model sees it: the declarations it uses, then every statement with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from guard.procedure.lattice import fields_text, type_text
+from guard.procedure.model import (
+    AnyCell,
+    Assign,
+    Branch,
+    Call,
+    Cell,
+    Check,
+    Deny,
+    Expr,
+    Extract,
+    For,
+    If,
+    Judge,
+    ListType,
+    Literal,
+    Module,
+    Numbers,
+    Parameter,
+    Procedure,
+    RangeCell,
+    RecordType,
+    Require,
+    Return,
+    Step,
+    StringType,
+    Table,
+    Type,
+    ValuesCell,
+)
+from guard.procedure.text import parts, text
+from guard.procedure.values import spell
+
+
+def listing(module: Module, procedure: Procedure) -> str:
+    """Give the numbered text of a procedure, without a line feed at its end."""
+    declared = [
+        _numbers(module.numbers) if _rounds(procedure.body) else "",
+        "\n".join(_records(procedure, module)),
+        *(_table(table) for table in _tables(procedure, module)),
+    ]
+    steps = "\n".join(_lines(procedure.body, 0, full=False))
+    return "\n\n".join([*filter(None, declared), f"{_head(procedure)}\n{steps}"])
+
+
+def canonical(module: Module, procedure: Procedure) -> str:
+    """Give the text of which a procedure's digest is made: all that decides what it does, and no more."""
+    return "\n".join(
+        [
+            f'version "{module.version or ""}"',
+            _numbers(module.numbers),
+            *(f"record {fields_text(record.fields)}" for record in _record_types(procedure, module)),
+            *(_table(table) for table in _tables(procedure, module)),
+            _head(procedure),
+            *_lines(procedure.body, 0, full=True),
+        ]
+    )
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+def _lines(steps: Iterable[Step], depth: int, *, full: bool) -> Iterator[str]:
+    """Give the lines of a block; `full` adds what the model need not see: names of steps and bounds."""
+    indent = "  " * depth
+    for step in steps:
+        match step:
+            case If(branches=branches):
+                for branch in branches:
+                    yield f"{indent}{branch.number} {_name(branch.label, full)}{_branch(branch)}"
+                    yield from _lines(branch.body, depth + 1, full=full)
+            case For(body=body):
+                bound = f" at most {step.bound}" if full else ""
+                yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
+                yield from _lines(body, depth + 1, full=full)
+            case Require(otherwise=end):
+                yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}"
+                yield f"{indent}  {end.number} else {_name(end.label, full)}{statement(end)}"
+            case _:
+                yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}"
+
+
+def _name(label: str | None, full: bool) -> str:
+    return f"{label}: " if full and label else ""
+
+
+def statement(step: Assign | Extract | Judge | For | Require | Check | Return | Deny) -> str:
+    """Give a statement as the model sees it, without its number."""
+    match step:
+        case Assign(target=target, expression=expression):
+            return f"{target} = {text(expression)}{_rounding(step)}"
+        case Extract() | Judge():
+            return _decided(step)
+        case For(variable=variable, items=items):
+            return f"for {variable} in {text(items)}"
+        case Require(condition=condition):
+            return f"require {text(condition)}"
+        case Check(condition=condition):
+            return f"check {text(condition)}"
+        case Return(expression=expression):
+            return f"return {text(expression)}"
+        case Deny(text=message):
+            return f"deny {_quoted(message)}"
+
+
+def _branch(branch: Branch) -> str:
+    return branch.keyword if branch.condition is None else f"{branch.keyword} {text(branch.condition)}"
+
+
+def _rounding(step: Assign) -> str:
+    if step.places is None:
+        return ""
+    return f" to {step.places}" + (f" {step.rounding.value}" if step.rounding is not None else "")
+
+
+def _decided(step: Extract | Judge) -> str:
+    where = f", where {text(step.where)}" if step.where is not None else ""
+    quoted = ", quoted" if step.quote else ""
+    question = f": {_quoted(step.question)}" if isinstance(step, Judge) else ""
+    return f"{step.target}: {type_text(step.type)} from {', '.join(step.sources)}{where}{quoted}{question}"
+
+
+def _quoted(message: str) -> str:
+    return spell(message, StringType())
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+
+def _numbers(numbers: Numbers) -> str:
+    return f"numbers round {numbers.rounding.value}, carry {'exact' if numbers.carry_exact else 'shown'}"
+
+
+def _parameters(parameters: Iterable[Parameter]) -> str:
+    return ", ".join(f"{parameter.name}: {type_text(parameter.type)}" for parameter in parameters)
+
+
+def _head(procedure: Procedure) -> str:
+    return f"procedure {procedure.name}({_parameters(procedure.parameters)}) -> {type_text(procedure.result)}"
+
+
+def _table(table: Table) -> str:
+    head = f"table {table.name}({_parameters(table.parameters)}) -> {type_text(table.result)}, {table.hit}"
+    cells = [", ".join(map(_cell, row.cells)) for row in table.rows]
+    width = max(map(len, cells), default=0)
+    rows = [
+        f"  {left.ljust(width)} => {spell(row.result.value, row.result.type)}"
+        for left, row in zip(cells, table.rows, strict=True)
+    ]
+    return "\n".join([head, *rows])
+
+
+def _cell(cell: Cell) -> str:
+    match cell:
+        case AnyCell():
+            return "any"
+        case ValuesCell(values):
+            return " | ".join(map(text, values))
+        case RangeCell(None, Literal() as high, _, included):
+            return f"{'<=' if included else '<'} {text(high)}"
+        case RangeCell(Literal() as low, None, included):
+            return f"{'>=' if included else '>'} {text(low)}"
+        case RangeCell(Literal() as low, Literal() as high):
+            return f"{text(low)}..{text(high)}"
+        case _:
+            return "any"
+
+
+# --- what a procedure uses -----------------------------------------------------------------------
+
+
+def walk(steps: Iterable[Step]) -> Iterator[Step]:
+    """Find every step of a block and of the blocks inside it, in the order of the text."""
+    for step in steps:
+        yield step
+        match step:
+            case If(branches=branches):
+                for branch in branches:
+                    yield from walk(branch.body)
+            case For(body=body):
+                yield from walk(body)
+            case Require(otherwise=end):
+                yield end
+            case _:
+                pass
+
+
+def expressions(step: Step) -> list[Expr]:
+    """Give the expressions of a step itself, those of the blocks inside it left out."""
+    match step:
+        case Assign(expression=expression) | Return(expression=expression):
+            return [expression]
+        case Extract(where=where) | Judge(where=where):
+            return [] if where is None else [where]
+        case If(branches=branches):
+            return [branch.condition for branch in branches if branch.condition is not None]
+        case For(items=items):
+            return [items]
+        case Require(condition=condition) | Check(condition=condition):
+            return [condition]
+        case Deny():
+            return []
+
+
+def _calls(expr: Expr) -> Iterator[str]:
+    if isinstance(expr, Call):
+        yield expr.function
+    for part in parts(expr):
+        yield from _calls(part)
+
+
+def _called(procedure: Procedure) -> set[str]:
+    return {name for step in walk(procedure.body) for expr in expressions(step) for name in _calls(expr)}
+
+
+def _tables(procedure: Procedure, module: Module) -> list[Table]:
+    called = _called(procedure)
+    return [table for name, table in module.tables.items() if name in called]
+
+
+def _rounds(steps: Iterable[Step]) -> bool:
+    return any(isinstance(step, Assign) and step.places is not None for step in walk(steps))
+
+
+def _types(procedure: Procedure, module: Module) -> Iterator[Type]:
+    yield from (parameter.type for parameter in procedure.parameters)
+    yield procedure.result
+    for table in _tables(procedure, module):
+        yield from (parameter.type for parameter in table.parameters)
+    for step in walk(procedure.body):
+        if isinstance(step, Extract | Judge):
+            yield step.type
+
+
+def _inside(type: Type) -> Iterator[RecordType]:  # noqa: A002
+    match type:
+        case ListType(item):
+            yield from _inside(item)
+        case RecordType(fields):
+            for field in fields:
+                yield from _inside(field.type)
+            yield type
+        case _:
+            pass
+
+
+def _record_types(procedure: Procedure, module: Module) -> list[RecordType]:
+    found: dict[str, RecordType] = {}
+    for type in _types(procedure, module):  # noqa: A001
+        for record in _inside(type):
+            if record.name is not None:
+                found.setdefault(record.name, record)
+    return list(found.values())
+
+
+def _records(procedure: Procedure, module: Module) -> list[str]:
+    types = _record_types(procedure, module)
+    return [f"record {record.name} {fields_text(record.fields)}" for record in types]

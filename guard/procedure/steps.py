@@ -1,0 +1,360 @@
+"""Compiled steps: what each expects next, and what it does with the value that came.
+
+Steps have no state; all of an execution's state is in its frame. `Simple` steps are one line each;
+compound ones carry out blocks of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from guard.errors import InvalidState
+from guard.procedure.cells import Body
+from guard.procedure.evaluate import Compiled, Env
+from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Unknown
+from guard.procedure.functions import EvaluationError
+from guard.procedure.model import BoolType, IntType, StepKind, StringType, Type, Value
+from guard.procedure.text import text
+from guard.procedure.values import coerce, conforms, spell
+
+Sent = Value | Unknown | None
+Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedure goes on behind it
+
+_INT = IntType()
+_BOOL = BoolType()
+_STRING = StringType()
+
+
+class Frame:
+    """The state of one execution: values by name, and the same as the trace shows them."""
+
+    __slots__ = ("env", "pending", "shown")
+
+    def __init__(self, env: Env, shown: Env) -> None:
+        self.env, self.shown = env, shown
+        self.pending: Value | Unknown = UNKNOWN  # what the yielded step carries on unless it is sent a value
+
+    def store(self, name: str, carried: Value | Unknown, seen: Value | Unknown) -> None:
+        """Keep a variable's value."""
+        self.env[name] = carried
+        if self.shown is not self.env:
+            self.shown[name] = seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a step stands. `suffix` is what its number adds to that of the loop around it."""
+
+    number: str
+    suffix: str
+    kind: StepKind
+    head: str
+    label: str | None = None
+    target: str | None = None
+
+    def expect(
+        self, path: str, cells: tuple[Cell, ...], tail: str = "", decision: Decision | None = None
+    ) -> Expected:
+        """Give the line that must come here."""
+        return Expected(
+            path, self.number, self.kind, self.label, self.target, self.head, cells, tail, decision
+        )
+
+
+class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
+    """A procedure cannot go on at a step."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
+
+
+def undetermined(path: str, place: Place) -> Ending:
+    """Give the ending of an execution that hangs on what nobody has decided."""
+    what = "how often the loop runs" if place.kind is StepKind.LOOP else "where the procedure goes on"
+    return Ending(EndKind.UNDETERMINED, path=path, reason=f"{what} hangs on a value that is not decided")
+
+
+def due(step: Simple | Condition, frame: Frame, path: str) -> Expected:
+    """Give the line that must come at a path. Raises `Fault` where there can be none."""
+    try:
+        return step.expect(frame, path)
+    except EvaluationError as reason:
+        raise Fault(path, str(reason)) from None
+
+
+def usable(sent: Value | Unknown, type: Type) -> Value | Unknown:  # noqa: A002
+    """Give a value to go on from: what was sent, UNKNOWN where that is of another kind than the step's."""
+    value = None if isinstance(sent, Unknown) else coerce(sent, type)
+    return UNKNOWN if value is None else value
+
+
+# --- one line ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AssignStep:
+    """Compute a variable."""
+
+    place: Place
+    target: str
+    type: Type
+    body: Body
+
+    def expect(self, frame: Frame, path: str) -> Expected:
+        """Give the line with the computed value."""
+        frame.pending, cells = self.body.fill(frame.env, frame.shown)
+        return self.place.expect(path, cells, self.body.tail)
+
+    def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
+        """Keep the value: the computed one, or what was sent instead."""
+        if sent is None:
+            frame.store(self.target, frame.pending, expected.value)
+        else:
+            value = usable(sent, self.type)
+            frame.store(self.target, value, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideStep:
+    """Take a variable's value from the model. `limits` bound lists in it, by the fields that lead there."""
+
+    place: Place
+    target: str
+    type: Type
+    sources: tuple[str, ...]
+    quote: bool
+    where: Compiled | None
+    limits: tuple[tuple[tuple[str, ...], int], ...]
+
+    def expect(self, frame: Frame, path: str) -> Expected:
+        """Give the line without its value, and what bounds that."""
+        texts = [(name, frame.env[name]) for name in self.sources]
+        decision = Decision(
+            type=self.type,
+            sources=tuple((name, value) for name, value in texts if isinstance(value, str)),
+            quote=self.quote,
+            # `where` sees the variables as they are now, whenever it is asked.
+            admissible=partial(self._admissible, dict(frame.env) if self.where is not None else {}),
+            at_most=next((most for fields, most in self.limits if not fields), None),
+        )
+        cell = Cell((), "", None, UNKNOWN, None, self.type)
+        return self.place.expect(path, (cell,), decision=decision)
+
+    def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
+        """Keep the model's value."""
+        if sent is None:
+            raise InvalidState(f"step {expected.path} is the model's to decide: send a value or UNKNOWN")
+        value = usable(sent, self.type)
+        frame.store(self.target, value, value)
+
+    def _admissible(self, env: Env, value: Value) -> str | None:
+        reason = conforms(value, self.type) or self._too_long(value)
+        if reason is not None or self.where is None:
+            return reason
+        condition = text(self.where.expr)
+        try:
+            holds = self.where.evaluate({**env, self.target: usable(value, self.type)})
+        except EvaluationError as fault:
+            return f"a value for which {condition} can be computed ({fault})"
+        return f"a value where {condition}" if holds is False else None
+
+    def _too_long(self, value: Any) -> str | None:
+        for fields, most in self.limits:
+            part = value
+            for name in fields:
+                part = part[name]
+            if len(part) > most:
+                return f"a list of at most {most} items" + "".join(
+                    f" at {'.'.join(fields)}" for _ in fields[:1]
+                )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A line whose value is true or false: of `if`, `elif`, `require` and `check`."""
+
+    place: Place
+    body: Body
+
+    def expect(self, frame: Frame, path: str) -> Expected:
+        """Give the line with the condition's value."""
+        frame.pending, cells = self.body.fill(frame.env, frame.shown)
+        return self.place.expect(path, cells)
+
+    def holds(self, frame: Frame, sent: Sent) -> bool | Unknown:
+        """Say what to go on with: the computed value, or what was sent instead."""
+        value = frame.pending if sent is None else usable(sent, _BOOL)
+        return value if isinstance(value, bool) else UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStep:
+    """Fail where a condition does not hold."""
+
+    place: Place
+    condition: Condition
+
+    def expect(self, frame: Frame, path: str) -> Expected:
+        """Give the line. Raises `EvaluationError` where the condition is false: it has no line then."""
+        expected = self.condition.expect(frame, path)
+        if frame.pending is False:
+            working = "".join(part for part in expected.cells[0].working or () if isinstance(part, str))
+            raise EvaluationError(f"the check does not hold: {working or 'false'}")
+        return expected
+
+    def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
+        """Go on, whatever came."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnStep:
+    """End with an answer."""
+
+    place: Place
+    type: Type
+    body: Body
+
+    def expect(self, frame: Frame, path: str) -> Expected:
+        """Give the line with the answer. Raises `EvaluationError` where it does not fit its type."""
+        frame.pending, cells = self.body.fill(frame.env, frame.shown)
+        expected = self.place.expect(path, cells, self.body.tail)
+        answer = expected.value
+        reason = None if answer is UNKNOWN else conforms(answer, self.type)
+        if reason is not None:
+            raise EvaluationError(f"the result must be {reason}")
+        return expected
+
+    def take(self, frame: Frame, expected: Expected, sent: Sent) -> Ending:  # noqa: ARG002
+        """End."""
+        value = expected.value if sent is None else usable(sent, self.type)
+        return Ending(EndKind.RETURN, value=value, path=expected.path)
+
+
+@dataclass(frozen=True, slots=True)
+class DenyStep:
+    """End with a refusal."""
+
+    place: Place
+    text: str
+
+    def expect(self, frame: Frame, path: str) -> Expected:  # noqa: ARG002
+        """Give the line."""
+        cell = Cell((), "", None, self.text, spell(self.text, _STRING), _STRING)
+        return self.place.expect(path, (cell,))
+
+    def take(self, frame: Frame, expected: Expected, sent: Sent) -> Ending:  # noqa: ARG002
+        """End."""
+        return Ending(EndKind.DENY, value=self.text, path=expected.path)
+
+
+# --- blocks of lines -----------------------------------------------------------------------------
+
+
+def _asked(
+    condition: Condition, frame: Frame, prefix: str
+) -> Generator[Expected, Sent, tuple[bool | Unknown, str]]:
+    path = prefix + condition.place.suffix
+    return condition.holds(frame, (yield due(condition, frame, path))), path
+
+
+@dataclass(frozen=True, slots=True)
+class RequireStep:
+    """Go on where a condition holds, else end."""
+
+    condition: Condition
+    otherwise: ReturnStep | DenyStep
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Carry out the requirement and, where it does not hold, the end below it."""
+        holds, path = yield from _asked(self.condition, frame, prefix)
+        match holds:
+            case True:
+                return None
+            case False:
+                return (yield from Block((self.otherwise,)).run(frame, prefix))
+            case _:
+                return undetermined(path, self.condition.place)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStep:
+    """Carry out the first arm whose condition holds. An arm without a condition is the last."""
+
+    arms: tuple[tuple[Condition | None, Block], ...]
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Ask one condition after the other."""
+        for condition, block in self.arms:
+            if condition is not None:
+                holds, path = yield from _asked(condition, frame, prefix)
+                if holds is UNKNOWN:
+                    return undetermined(path, condition.place)
+                if not holds:
+                    continue
+            return (yield from block.run(frame, prefix))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStep:
+    """Carry out a block for each item of a list."""
+
+    place: Place
+    variable: str
+    items: Compiled
+    named: bool  # the list is a variable or field, so it is shown as it was written
+    bound: int
+    body: Block
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Give the header, then each pass."""
+        path = prefix + self.place.suffix
+        try:
+            items = self.items.evaluate(frame.env)
+        except EvaluationError as reason:
+            raise Fault(path, str(reason)) from None
+        if items is UNKNOWN:
+            yield self.place.expect(path, (Cell((), "", None, UNKNOWN, None, _INT),))
+            return undetermined(path, self.place)
+        count = len(items)
+        if count > self.bound:
+            raise Fault(
+                path, f"{text(self.items.expr)} has {count} items, the loop takes at most {self.bound}"
+            )
+        yield self.place.expect(path, (Cell((), "", None, count, str(count), _INT),))
+        seen = self.items.evaluate(frame.shown) if self.named else items
+        for index, item in enumerate(items):
+            frame.store(self.variable, item, seen[index])
+            ending = yield from self.body.run(frame, f"{path}[{index + 1}].")
+            if ending is not None:
+                return ending
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps in order."""
+
+    steps: tuple[Step, ...]
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
+        for step in self.steps:
+            if isinstance(step, RequireStep | BranchStep | LoopStep):
+                ending = yield from step.run(frame, prefix)
+            else:
+                path = prefix + step.place.suffix
+                expected = due(step, frame, path)
+                ending = step.take(frame, expected, (yield expected))
+            if ending is not None:
+                return ending
+        return None
+
+
+Simple = AssignStep | DecideStep | CheckStep | ReturnStep | DenyStep
+Step = Simple | RequireStep | BranchStep | LoopStep

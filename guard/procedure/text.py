@@ -1,0 +1,141 @@
+"""The canonical text of expressions: one spelling for each, with as few parentheses as its tree allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from guard.procedure.model import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Choose,
+    Comparison,
+    Expr,
+    FieldOf,
+    ListOf,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+    RecordOf,
+)
+from guard.procedure.values import spell
+
+# How tightly an expression binds; an operand that binds less tightly than its place asks for stands in
+# parentheses.
+CHOICE: Final = 0
+OR: Final = 1
+AND: Final = 2
+NOT: Final = 3
+COMPARED: Final = 4
+SUM: Final = 5
+PRODUCT: Final = 6
+NEGATED: Final = 7
+ATOM: Final = 8
+
+_SUMS: Final = frozenset("+-")
+
+
+def binding(expr: Expr) -> int:
+    """Say how tightly an expression holds together, from `CHOICE` to `ATOM`."""
+    match expr:
+        case Choose():
+            return CHOICE
+        case Logic(op):
+            return OR if op == "or" else AND
+        case Not():
+            return NOT
+        case Comparison():
+            return COMPARED
+        case Arithmetic(op):
+            return SUM if op in _SUMS else PRODUCT
+        case Negate():
+            return NEGATED
+        case Literal(int() | Fraction() as number) if number < 0:
+            return NEGATED
+        case _:
+            return ATOM
+
+
+def places_of(expr: Expr) -> tuple[int, int]:
+    """Say how tightly the left and right operands of a binary operator must bind.
+
+    Operators group to the left, so the right operand must bind more tightly than the operator itself;
+    comparisons do not group at all.
+    """
+    own = binding(expr)
+    return (own + 1 if own == COMPARED else own), own + 1
+
+
+def text(expr: Expr, least: int = CHOICE) -> str:
+    """Give the canonical text of an expression, in parentheses where it binds less tightly than `least`."""
+    written = _text(expr)
+    return written if binding(expr) >= least else f"({written})"
+
+
+def _text(expr: Expr) -> str:
+    match expr:
+        case Literal(value, type):
+            return spell(value, type)
+        case Name(name):
+            return name
+        case FieldOf(record, name):
+            return f"{text(record, ATOM)}.{name}"
+        case Negate(operand):
+            return "-" + text(operand, ATOM)
+        case Arithmetic(op, left, right) | Comparison(op, left, right) | Logic(op, left, right):
+            before, behind = places_of(expr)
+            return f"{text(left, before)} {op} {text(right, behind)}"
+        case Not(operand):
+            return "not " + text(operand, NOT)
+        case Choose(condition, then, otherwise):
+            return f"if {text(condition, OR)} then {text(then, OR)} else {text(otherwise)}"
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(text, arguments))})"
+        case Aggregate(function, term, variable, items, condition):
+            only = f" if {text(condition, OR)}" if condition is not None else ""
+            return f"{function}({text(term)} for {variable} in {text(items, OR)}{only})"
+        case ListOf(items):
+            return f"[{', '.join(map(text, items))}]"
+        case RecordOf(fields):
+            return "{ " + ", ".join(f"{name}: {text(value)}" for name, value in fields) + " }"
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """Give the expressions that an expression is made of, in the order of the text."""
+    match expr:
+        case Literal() | Name():
+            return ()
+        case FieldOf(record):
+            return (record,)
+        case Negate(operand) | Not(operand):
+            return (operand,)
+        case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
+            return (left, right)
+        case Choose(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Call(_, arguments):
+            return arguments
+        case Aggregate(_, term, _, items, condition):
+            return (term, items) if condition is None else (term, items, condition)
+        case ListOf(items):
+            return items
+        case RecordOf(fields):
+            return tuple(value for _, value in fields)
+
+
+def names(expr: Expr) -> Iterator[Name]:
+    """Find every variable that an expression mentions from outside: those it binds itself left out."""
+    match expr:
+        case Name():
+            yield expr
+        case Aggregate(_, _, variable, items):
+            yield from names(items)
+            inner = (part for part in parts(expr) if part is not items)
+            yield from (name for part in inner for name in names(part) if name.name != variable)
+        case _:
+            for part in parts(expr):
+                yield from names(part)
