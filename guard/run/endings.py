@@ -54,7 +54,7 @@ def out_of_tokens(procedure: str, step: str, limit: int) -> RunError:
         param=step or None,
         message=(
             f"the trace of procedure {procedure!r} came as far as step {step}: all {limit} tokens are spent, "
-            "over all generations; allow more with max_completion_tokens or the policy's output_tokens"
+            "over all generations; allow more with max_completion_tokens or in the policy"
         ),
     )
 
@@ -67,8 +67,8 @@ def too_few_tokens(procedure: str, limit: int, fewest: int) -> RunError:
         code="max_tokens_too_small",
         param="max_tokens",
         message=(
-            f"a budget of {limit} tokens cannot suffice: procedure {procedure!r} takes {fewest} lines at least "
-            "with these inputs; expected a larger max_completion_tokens, or none"
+            f"a budget of {limit} tokens cannot suffice: procedure {procedure!r} takes {fewest} lines at "
+            "least with these inputs; expected a larger max_completion_tokens, or none"
         ),
     )
 
@@ -112,12 +112,12 @@ def upstream_failed(error: UpstreamError) -> RunError:
 
 
 def of_fault(error: UpstreamError) -> Result:
-    """What a fault of the network makes of its generation."""
+    """Name what a fault of the network makes of its generation."""
     return Result.TIMEOUT if isinstance(error, UpstreamTimeout) else Result.UPSTREAM_ERROR
 
 
 def of_answer(classes: Collection[StepClass], *, retried: bool, fallen_back: bool) -> Outcome:
-    """What a run with an answer came to."""
+    """Name what a run with an answer came to."""
     if StepClass.REPAIRED in classes:
         return Outcome.REPAIRED
     if fallen_back:

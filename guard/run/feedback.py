@@ -17,7 +17,7 @@ _ADVICE: Final[Mapping[Kind, str]] = {
     Kind.EXTRA_STEP: "There was a line that is no step of the procedure. Write the procedure's steps only.",
     Kind.REPEATED_STEP: "A step was written twice. Write every step once.",
     Kind.SELF_CORRECTION: "A step was written again with another value. A step that stands is final.",
-    Kind.WRONG_EXPRESSION: "The expression was not the step's with its values put in. Copy each value from its line.",
+    Kind.WRONG_EXPRESSION: "The expression was not the step's with its values put in. Copy each value.",
     Kind.WRONG_VALUE: "The value was not what the expression gives. Compute it again.",
     Kind.WRONG_BRANCH: "The condition was not decided right. Compare its values again.",
     Kind.INADMISSIBLE_VALUE: "The value is not one that this step allows. Mind its type and its bounds.",

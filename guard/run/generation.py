@@ -59,7 +59,7 @@ class Generation:
         return Close(generation=self.number, result=result, usage=cost, discarded=discarded, error=error)
 
     def attempt(self) -> Attempt:
-        """What the policy remembers of it, where no violation ended it."""
+        """Give what the policy remembers of it, where no violation ended it."""
         return Attempt(
             upstream=self.upstream,
             strategy=self.strategy,

@@ -49,6 +49,9 @@ class Reason:
     again: bool = False
 
 
+NO_REASON: Final = Reason()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """The text of a generation that is to be opened.

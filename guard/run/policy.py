@@ -161,7 +161,8 @@ def decide(policy: Policy, history: Sequence[Attempt], *, upstreams: int) -> Cho
             break
         why_not = _why_not(policy, rung, history, upstreams=upstreams, spent=spent)
         if why_not is None:
-            return Choice(action=rung.action, counted=counted, rest=spent, reason="; ".join(passed))
+            counts = counted and rung.action in GENERATING
+            return Choice(action=rung.action, counted=counts, rest=spent, reason="; ".join(passed))
         if why_not not in passed:
             passed.append(why_not)
     return Choice(action=Action.REJECT, reason="; ".join(passed) or "the policy allows no retry")

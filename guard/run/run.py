@@ -60,7 +60,7 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.opening import Job, Reason, opening, scaffold_cell
+from guard.run.opening import NO_REASON, Job, Reason, opening, scaffold_cell
 from guard.run.policy import Action, Attempt, Choice, Policy
 from guard.run.progress import Progress
 
@@ -86,7 +86,7 @@ class Run:
         self._upstream = 0
         self._generation: Generation | None = None
         self._waiting = False
-        self._reason = Reason()  # why the last generation was opened
+        self._reason = NO_REASON  # why the last generation was opened
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
@@ -100,7 +100,7 @@ class Run:
             raise InvalidState("a run is started once")
         self._started = True
         fewest = self._progress.fewest_lines(written=self._policy.force is Level.VALUES)
-        if fewest > self._limit:
+        if fewest > self._limit and self._limit == self._job.max_tokens:
             error = endings.too_few_tokens(self._job.program.name, self._limit, fewest)
             return [self._finish(Outcome.ERROR, error=error)]
         return self._go_on(Strategy.INITIAL)
@@ -184,7 +184,7 @@ class Run:
         pause = retry.pause(self._policy, error, self._faults[self._upstream])
         closed = self._close(generation, endings.of_fault(error), error=error)
         if self._due != generation.step:
-            self._reason = Reason()  # it got past the line that it was opened for
+            self._reason = NO_REASON  # it got past the line that it was opened for
         if pause is not None:
             self._waiting = True
             return [closed, Wait(pause)]
@@ -324,7 +324,7 @@ class Run:
     # --- what to do ------------------------------------------------------------------------------
 
     def _go_on(
-        self, strategy: Strategy, *, counted: bool = False, reason: Reason = Reason()
+        self, strategy: Strategy, *, counted: bool = False, reason: Reason = NO_REASON
     ) -> list[Command]:
         """Open the next generation, or finish where there is nothing left to ask for."""
         commands: list[Command] = []

@@ -1,0 +1,98 @@
+"""The procedures that runs are told about, and runs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from guard.procedure.execute import Program
+from guard.procedure.load import load
+from guard.procedure.model import Value
+from guard.run.messages import Target
+from guard.run.run import Job, Policy, Run
+
+NONCE: Final = "3fa92c"
+
+# Computed steps only: 1 a = 3 + 4 = 7, 2 b = 7 * 2 = 14, 3 c = 14 - 3 = 11, 4 return 11.
+SUMS: Final = """\
+procedure sums(x: int, y: int) -> int
+  a = x + y
+  b = a * 2
+  c = b - x
+  return c
+"""
+
+# Two decisions, a branch that hangs on one of them, a record.
+ORDER: Final = """\
+procedure order(note: text) -> { qty: int, total: decimal(2) }
+  extract qty: int from note quote
+    where qty >= 1 and qty <= 50
+  judge loyal: bool from note
+    asking "Is this a returning customer?"
+  price = 10.00
+  if loyal
+    price = 9.50
+  total = qty * price to 2
+  return { qty: qty, total: total }
+"""
+
+# A decision that is admissible and still lets the procedure fail, at once or later.
+SHARES: Final = """\
+procedure shares(note: text) -> decimal(2)
+  extract people: int from note
+  check people < 100
+  rest = 10 - people
+  each = 90 / rest to 2
+  return each
+"""
+
+# A refusal, and a loop.
+STOCK: Final = """\
+procedure stock(counts: list of int, least: int) -> int
+  require len(counts) > 0 else deny "Nothing counted."
+  all = 0
+  for n in counts at most 10
+    all = all + n
+  require all >= least else return 0
+  return all
+"""
+
+NOTE: Final = "Six panels please, as always."
+PREFILL: Final = Target(name="main", model="m", prefill=True, dialect=None, temperature=0.0)
+DIALOGUE: Final = Target(name="main", model="m", prefill=False, dialect=None, temperature=0.0)
+GRAMMAR: Final = Target(name="main", model="m", prefill=True, dialect="gbnf", temperature=0.0)
+LARGER: Final = Target(name="larger", model="l", prefill=True, dialect=None)
+
+
+@cache
+def program(text: str) -> Program:
+    """Compile the one procedure of a text."""
+    (compiled,) = load(text).procedures.values()
+    return compiled
+
+
+def job(text: str, inputs: Mapping[str, Value], **fields: object) -> Job:
+    """A client's request for a procedure."""
+    known: dict[str, object] = {"messages": ({"role": "user", "content": "Go."},), "nonce": NONCE}
+    return Job(program=program(text), inputs=inputs, **(known | fields))  # type: ignore[arg-type]
+
+
+def sums(*targets: Target, policy: Policy | None = None, **fields: object) -> Run:
+    """A run of `sums`; by default on an upstream that can be prefilled and takes no grammar."""
+    return Run(job(SUMS, {"x": 3, "y": 4}, **fields), policy or Policy(), targets or (PREFILL,))
+
+
+def order(*targets: Target, policy: Policy | None = None, **fields: object) -> Run:
+    """A run of `order`."""
+    return Run(job(ORDER, {"note": NOTE}, **fields), policy or Policy(), targets or (PREFILL,))
+
+
+def shares(*targets: Target, policy: Policy | None = None, **fields: object) -> Run:
+    """A run of `shares`."""
+    return Run(job(SHARES, {"note": NOTE}, **fields), policy or Policy(), targets or (PREFILL,))
+
+
+def stock(counts: Sequence[int], *targets: Target, policy: Policy | None = None) -> Run:
+    """A run of `stock`."""
+    return Run(job(STOCK, {"counts": tuple(counts), "least": 5}), policy or Policy(), targets or (PREFILL,))

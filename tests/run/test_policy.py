@@ -1,0 +1,332 @@
+"""The ladder, rung by rung: histories in, choices out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from guard.check.verdict import Kind
+from guard.errors import UpstreamBusy, UpstreamConnectError, UpstreamStatusError, UpstreamTimeout
+from guard.run.messages import Strategy
+from guard.run.policy import (
+    LADDERS,
+    LONGEST_WAIT_S,
+    Action,
+    Attempt,
+    Choice,
+    Policy,
+    backtrack,
+    decide,
+    ladders,
+    pause,
+    seed,
+    temperature,
+    tries,
+)
+
+POLICY: Final = Policy()
+STRATEGY_OF: Final = {
+    Action.RESUME: Strategy.RESUME,
+    Action.SCAFFOLD: Strategy.SCAFFOLD,
+    Action.RESTART: Strategy.RESTART,
+    Action.FALLBACK: Strategy.FALLBACK,
+}
+
+
+def failed(
+    kind: Kind,
+    strategy: Strategy = Strategy.INITIAL,
+    *,
+    at: str = "3",
+    opened_at: str | None = None,
+    upstream: int = 0,
+    number: int = 0,
+    counted: bool | None = None,
+    scaffoldable: bool = True,
+    repairable: bool = True,
+    delivered: bool = True,
+) -> Attempt:
+    """A generation that a violation ended; by default opened at the step where it failed."""
+    opened = "1" if strategy in {Strategy.INITIAL, Strategy.RESTART} else at
+    return Attempt(
+        upstream=upstream,
+        strategy=strategy,
+        step=opened_at or opened,
+        counted=strategy is not Strategy.INITIAL if counted is None else counted,
+        prefix=f"up to {opened_at or opened}",
+        kind=kind,
+        failed_at=at,
+        text=f"text {number}",
+        delivered=delivered,
+        scaffoldable=scaffoldable,
+        repairable=repairable,
+    )
+
+
+def climb(kind: Kind, *, policy: Policy = POLICY, upstreams: int = 1, **facts: bool) -> list[Action]:
+    """What is done about a model that makes the same mistake at the same step again and again."""
+    history = [failed(kind, **facts)]  # type: ignore[arg-type]
+    actions = []
+    while True:
+        choice = decide(policy, history, upstreams=upstreams)
+        actions.append(choice.action)
+        if choice.action in {Action.REPAIR, Action.REJECT}:
+            return actions
+        upstream = history[-1].upstream + (choice.action is Action.FALLBACK)
+        history.append(
+            failed(
+                kind,
+                STRATEGY_OF[choice.action],
+                upstream=upstream,
+                number=len(history),
+                counted=choice.counted,
+                **facts,  # type: ignore[arg-type]
+            )
+        )
+
+
+RESUME, SCAFFOLD, RESTART = Action.RESUME, Action.SCAFFOLD, Action.RESTART
+FALLBACK, REPAIR, REJECT = Action.FALLBACK, Action.REPAIR, Action.REJECT
+
+CLIMBS = [
+    (Kind.SKIPPED_STEP, [RESUME, RESUME, REPAIR]),
+    (Kind.EXTRA_STEP, [RESUME, RESUME, REPAIR]),
+    (Kind.REPEATED_STEP, [RESUME, RESUME, REPAIR]),
+    (Kind.SELF_CORRECTION, [RESUME, RESUME, REPAIR]),
+    (Kind.PREMATURE_ANSWER, [RESUME, RESUME, REPAIR]),
+    (Kind.MISSING_ANSWER, [RESUME, RESUME, REPAIR]),
+    (Kind.WRONG_VALUE, [RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR]),
+    (Kind.WRONG_ANSWER, [RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR]),
+    (Kind.WRONG_EXPRESSION, [SCAFFOLD, SCAFFOLD, REPAIR]),
+    (Kind.WRONG_BRANCH, [RESUME, RESUME, REJECT]),
+    (Kind.INADMISSIBLE_VALUE, [RESUME, RESUME, REJECT]),
+    (Kind.UNGROUNDED_VALUE, [RESUME, RESUME, REJECT]),
+    (Kind.WRONG_CALL, [RESUME, RESUME, REJECT]),
+    (Kind.UNCONFIRMED_CALL, [RESUME, RESUME, REJECT]),
+    (Kind.MALFORMED, [RESUME, REJECT]),
+    (Kind.LIMIT_EXCEEDED, [RESUME, REJECT]),
+    (Kind.TRUNCATED, [RESUME, RESUME, REJECT]),
+]
+
+
+@pytest.mark.parametrize(("kind", "actions"), CLIMBS)
+def test_each_kind_has_its_ladder(kind: Kind, actions: list[Action]) -> None:
+    assert climb(kind) == actions
+
+
+def test_every_kind_has_a_ladder_that_ends_in_reject() -> None:
+    assert {kind for kind, _ in CLIMBS} == set(Kind) == set(LADDERS)
+    assert all(ladder[-1].action is REJECT for ladder in LADDERS.values())
+
+
+@pytest.mark.parametrize("kind", [Kind.MALFORMED, Kind.LIMIT_EXCEEDED])
+def test_a_lost_format_restarts_once_as_long_as_nothing_was_delivered(kind: Kind) -> None:
+    assert climb(kind, delivered=False) == [RESUME, RESTART, REJECT]
+
+
+def test_a_fallback_starts_at_the_bottom_of_the_ladder_again() -> None:
+    assert climb(Kind.WRONG_VALUE, upstreams=2) == [
+        *[RESUME, RESUME, SCAFFOLD, SCAFFOLD, FALLBACK],
+        *[RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR],
+    ]
+    assert climb(Kind.WRONG_BRANCH, upstreams=3) == [
+        *[RESUME, RESUME, FALLBACK],
+        *[RESUME, RESUME, FALLBACK],
+        *[RESUME, RESUME, REJECT],
+    ]
+
+
+def test_scaffold_is_passed_over_where_the_operands_were_given_already() -> None:
+    assert climb(Kind.WRONG_VALUE, scaffoldable=False) == [RESUME, RESUME, REPAIR]
+    assert climb(Kind.WRONG_EXPRESSION, scaffoldable=False) == [REPAIR]
+
+
+def test_what_the_model_decides_cannot_be_repaired() -> None:
+    assert climb(Kind.SKIPPED_STEP, repairable=False) == [RESUME, RESUME, REJECT]
+
+
+def test_the_cap_per_step_is_the_policys() -> None:
+    policy = Policy(attempts_per_step=1)
+    assert climb(Kind.WRONG_VALUE, policy=policy) == [RESUME, SCAFFOLD, REPAIR]
+    assert climb(Kind.MALFORMED, policy=Policy(attempts_per_step=5)) == [RESUME, REJECT], "a cap of its own"
+
+
+def test_a_list_of_actions_holds_for_every_kind() -> None:
+    policy = Policy(ladders=ladders([SCAFFOLD, REPAIR]))
+    assert climb(Kind.WRONG_BRANCH, policy=policy) == [SCAFFOLD, SCAFFOLD, REPAIR]
+    assert climb(Kind.MALFORMED, policy=policy, repairable=False) == [SCAFFOLD, SCAFFOLD, REJECT]
+
+
+def test_a_list_may_reject_at_once() -> None:
+    choice = decide(Policy(ladders=ladders([REJECT])), [failed(Kind.WRONG_VALUE)], upstreams=2)
+    assert choice == Choice(action=REJECT, reason="the policy allows no retry")
+
+
+def test_caps_count_by_step() -> None:
+    history = [
+        failed(Kind.SKIPPED_STEP, at="3"),
+        failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="3"),
+        failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="3", number=1),
+    ]
+    assert decide(POLICY, history, upstreams=1).action is REPAIR
+    further = failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="4", opened_at="3")
+    assert decide(POLICY, [*history, further], upstreams=1).action is RESUME
+
+
+def test_there_is_no_way_back_down_at_one_step() -> None:
+    history = [
+        failed(Kind.WRONG_EXPRESSION),
+        failed(Kind.WRONG_VALUE, Strategy.SCAFFOLD),
+    ]
+    assert decide(POLICY, history, upstreams=1).action is SCAFFOLD, "not a resume"
+
+
+def test_a_generation_behind_a_decision_is_no_try_at_the_step() -> None:
+    history = [
+        failed(Kind.SKIPPED_STEP, Strategy.DECISION, number=n, counted=False, opened_at="3") for n in range(3)
+    ]
+    assert decide(POLICY, history, upstreams=1).action is RESUME
+
+
+@pytest.mark.parametrize("repairable", [True, False])
+def test_when_all_attempts_are_spent_the_rest_is_repaired_or_the_run_rejected(repairable: bool) -> None:
+    history = [
+        failed(Kind.SKIPPED_STEP, Strategy.RESUME, at=str(n), number=n, repairable=repairable)
+        for n in range(12)
+    ]
+    before = decide(POLICY, history[1:], upstreams=1)
+    assert (before.action, before.rest) == (RESUME, False)
+    choice = decide(POLICY, history, upstreams=2)
+    assert (choice.action, choice.rest) == ((REPAIR, True) if repairable else (REJECT, False))
+    assert "all 12 attempts are spent" in choice.reason
+
+
+def test_truncation_does_not_count_against_the_model() -> None:
+    spent = [failed(Kind.SKIPPED_STEP, Strategy.RESUME, at=str(n), number=n) for n in range(12)]
+    choice = decide(POLICY, [*spent, failed(Kind.TRUNCATED, at="3", number=99)], upstreams=1)
+    assert (choice.action, choice.counted) == (RESUME, False)
+    resumed = failed(Kind.TRUNCATED, Strategy.RESUME, counted=False)
+    after = decide(POLICY, [resumed, failed(Kind.SKIPPED_STEP, Strategy.RESUME, number=1)], upstreams=1)
+    assert (after.action, after.counted) == (RESUME, True), "of the two resumes at this step one is left"
+
+
+def test_an_identical_response_spends_the_rung() -> None:
+    first = failed(Kind.WRONG_VALUE, at="1", opened_at="1")
+    again = replace(first, strategy=Strategy.RESUME, counted=True)
+    assert decide(POLICY, [first, again], upstreams=1).action is SCAFFOLD
+    choice = decide(Policy(ladders=ladders([RESUME, RESTART])), [first, again], upstreams=1)
+    assert choice.action is REJECT
+    assert "identical response" in choice.reason
+
+
+@pytest.mark.parametrize("change", [{"text": "other"}, {"upstream": 1}, {"prefix": "other"}])
+def test_another_text_upstream_or_beginning_is_not_identical(change: dict[str, str]) -> None:
+    first = failed(Kind.WRONG_VALUE, at="1", opened_at="1")
+    again = replace(first, strategy=Strategy.RESUME, counted=True, **change)  # type: ignore[arg-type]
+    assert decide(POLICY, [first, again], upstreams=2).action is RESUME
+
+
+def test_a_rejection_says_why_nothing_gentler_was_left() -> None:
+    history = [
+        failed(Kind.WRONG_BRANCH, Strategy.RESUME),
+        failed(Kind.WRONG_BRANCH, Strategy.RESUME, number=1),
+    ]
+    assert decide(POLICY, history, upstreams=1).reason == (
+        "resume was tried 2 times at this step; there is no further upstream"
+    )
+
+
+# --- the procedure's own failure -----------------------------------------------------------------
+
+
+def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Attempt:
+    return Attempt(
+        upstream=0,
+        strategy=Strategy.RESUME if number else Strategy.INITIAL,
+        step=at,
+        counted=number > 0,
+        prefix="the same",
+        text=text or f"decision {number}",
+    )
+
+
+def test_a_decision_is_asked_for_again_as_often_as_a_step_may_be() -> None:
+    history = [decided_again(n) for n in range(3)]
+    assert backtrack(POLICY, history[:1], "1") is None
+    assert backtrack(POLICY, history[:2], "1") is None
+    assert backtrack(POLICY, history, "1") == "step 1 was decided again 2 times"
+
+
+def test_the_same_decision_again_is_not_asked_for_a_third_time() -> None:
+    history = [decided_again(0, text="x"), decided_again(1, text="x")]
+    assert backtrack(POLICY, history, "1") == "the upstream gave an identical response again"
+
+
+def test_asking_for_a_decision_again_counts_as_an_attempt() -> None:
+    history = [decided_again(n, at=str(n)) for n in range(3)]
+    assert backtrack(Policy(attempts=2), history, "7") == "all 2 attempts are spent"
+
+
+# --- faults, temperature, seed -------------------------------------------------------------------
+
+
+def test_a_passing_fault_is_waited_out_twice_and_longer_each_time() -> None:
+    error = UpstreamTimeout("nothing came for 30 s")
+    assert [pause(POLICY, error, n) for n in (1, 2, 3)] == [0.5, 1.0, None]
+    assert pause(Policy(transport_retries=0), error, 1) is None
+
+
+def test_a_lasting_fault_is_not_waited_out() -> None:
+    assert pause(POLICY, UpstreamStatusError("no such model", upstream_status=404), 1) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        (2.0, 2.0),
+        (0.0, 0.0),
+        (-5.0, 0.0),
+        (LONGEST_WAIT_S, LONGEST_WAIT_S),
+        (3600.0, None),
+        (float("inf"), None),
+    ],
+)
+def test_a_server_is_given_the_time_it_asks_for_within_reason(asked: float, seconds: float | None) -> None:
+    error = UpstreamBusy("too many requests", upstream_status=429, retry_after_s=asked)
+    assert pause(POLICY, error, 1) == seconds
+
+
+def test_a_fault_without_a_wish_backs_off() -> None:
+    assert pause(POLICY, UpstreamConnectError("refused", retry_after_s=None), 2) == 1.0
+
+
+def test_retries_raise_the_temperature_to_a_ceiling() -> None:
+    assert [temperature(POLICY, 0.0, n) for n in range(8)] == [0.0, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2, 1.2]
+    assert temperature(POLICY, 1.5, 3) == 1.5, "never lowered"
+
+
+def test_the_temperature_is_left_alone_where_nobody_asked_for_one_or_it_may_not_vary() -> None:
+    assert temperature(POLICY, None, 3) is None
+    assert temperature(Policy(vary=False), 0.2, 3) == 0.2
+
+
+def test_each_retry_has_a_seed_of_its_own() -> None:
+    assert [seed(POLICY, 7, n) for n in range(3)] == [7, 8, 9]
+    assert seed(POLICY, None, 3) is None
+    assert seed(Policy(vary=False), 7, 3) == 7
+
+
+def test_a_resume_is_like_what_failed_before_it_and_a_scaffold_is_not() -> None:
+    history = [
+        failed(Kind.WRONG_VALUE),
+        failed(Kind.WRONG_VALUE, Strategy.RESUME),
+        failed(Kind.WRONG_VALUE, Strategy.SCAFFOLD),
+    ]
+    assert tries(history, Strategy.RESUME, "3", 0) == 2
+    assert tries(history, Strategy.SCAFFOLD, "3", 0) == 1
+    assert tries(history, Strategy.SCAFFOLD, "4", 0) == 0
+    assert tries(history, Strategy.RESUME, "3", 1) == 1
+    assert tries(history, Strategy.FALLBACK, "3", 1) == 0
+    assert tries(history, Strategy.DECISION, "3", 0) == 0
