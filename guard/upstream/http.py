@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Final
+from urllib.parse import unquote
 
 import aiohttp
 import orjson
@@ -24,6 +26,7 @@ from guard.wire.chat import text_of
 
 MAX_ERROR_BYTES: Final = 64 * 1024
 MAX_CONNECTIONS: Final = 1024
+LONG_BODY_BYTES: Final = 256 * 1024
 
 # Headers that belong to one connection, or that we set ourselves.
 _HOP_BY_HOP: Final = frozenset(
@@ -100,17 +103,18 @@ class HttpUpstream:
         response: aiohttp.ClientResponse | None = None
         loop = asyncio.get_running_loop()
         try:
-            heard = loop.time()
-            async with asyncio.timeout_at(heard + self._timeouts.first_s):
+            first = loop.time() + self._timeouts.first_s
+            async with asyncio.timeout_at(first):
                 response = await self._ask(command, client)
+            silence_s = 0.0  # waited for in vain; what the client takes for itself is not the server's
             while not reader.over:
-                data = await self._read(response, reader, heard)
-                pieces = reader.feed(data) if data else reader.close()
-                if pieces:
-                    heard = loop.time()
-                for piece in pieces:
+                asked = loop.time()
+                data = await self._read(response, reader, first)
+                silence_s += loop.time() - asked
+                for piece in reader.feed(data) if data else reader.close():
+                    silence_s = 0.0
                     yield piece
-                self._watch(response, reader, loop.time() - heard)
+                self._watch(response, reader, silence_s)
             if reader.fault is not None:
                 raise reader.fault
             await _settle(response)
@@ -132,7 +136,7 @@ class HttpUpstream:
                 request.method,
                 self._url(request.path),
                 headers=headers,
-                data=request.body or None,
+                data=_payload(request.body),
                 timeout=patience,
                 allow_redirects=False,
             )
@@ -179,7 +183,7 @@ class HttpUpstream:
             try:
                 return await self._pool().post(
                     self._url("/chat/completions"),
-                    data=body,
+                    data=_payload(body),
                     headers=headers,
                     timeout=patience,
                     allow_redirects=False,
@@ -189,12 +193,12 @@ class HttpUpstream:
                 if not connection.reused:
                     raise
 
-    async def _read(self, response: aiohttp.ClientResponse, reader: AnswerReader, since: float) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, reader: AnswerReader, first: float) -> bytes:
         """The next bytes, empty at the end of the answer."""
         try:
             if reader.started:
                 return await response.content.readany()
-            async with asyncio.timeout_at(since + self._timeouts.first_s):
+            async with asyncio.timeout_at(first):
                 return await response.content.readany()
         except (aiohttp.ClientError, OSError):
             if reader.finished:
@@ -228,8 +232,8 @@ class HttpUpstream:
 
     def _url(self, path: str) -> URL:
         """An address below `base_url`, escapes kept as they are."""
-        parts = path.partition("?")[0].lower().replace("%2e", ".").replace("\\", "/").split("/")
-        if ".." in parts or "." in parts:
+        segments = unquote(path.partition("?")[0]).replace("\\", "/").split("/")
+        if ".." in segments or "." in segments:
             raise RequestError("the path must not have '.' or '..' in it", code="invalid_path")
         return URL(self._base + path, encoded=True)
 
@@ -248,6 +252,11 @@ class HttpUpstream:
         known.message = f"upstream {self.target.name!r}: {known.message}"
         known.args = (known.message,)
         return known
+
+
+def _payload(body: bytes) -> bytes | io.BytesIO | None:
+    """A body as aiohttp wants it: a long one is sent in pieces, so that it does not hold up others."""
+    return io.BytesIO(body) if len(body) > LONG_BODY_BYTES else body or None
 
 
 async def _note_reuse(

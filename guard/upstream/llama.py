@@ -20,7 +20,7 @@ from typing import Any
 
 def serve(arguments: argparse.Namespace, key: str) -> Any:
     """Start llama.cpp's server on a loopback port of the system's choice, with nothing but the API."""
-    import xllamacpp  # noqa: PLC0415 (so that the parent's death is noticed while it loads)
+    import xllamacpp  # noqa: PLC0415 (a wrong command line needs no runtime)
 
     settings = xllamacpp.CommonParams()
     settings.model.path = arguments.model
@@ -32,6 +32,7 @@ def serve(arguments: argparse.Namespace, key: str) -> Any:
     settings.cpuparams.n_threads = arguments.threads
     settings.cpuparams_batch.n_threads = arguments.threads
     settings.n_gpu_layers = 0
+    settings.fit_params = False  # no smaller context than was asked for
     settings.swa_full = True  # without it models with a sliding window reuse no prefix
     settings.cache_ram_mib = 256
     settings.ui = False
@@ -39,7 +40,7 @@ def serve(arguments: argparse.Namespace, key: str) -> Any:
 
 
 def _exit_with_parent() -> None:
-    while sys.stdin.buffer.read(4096):
+    while os.read(sys.stdin.fileno(), 4096):  # not through the file object: its lock would hang an exit
         pass
     os._exit(0)  # the server's threads are not ours to join
 
@@ -61,7 +62,10 @@ def main() -> None:
     key = sys.stdin.buffer.readline().decode().strip()
     watch = threading.Thread(target=_exit_with_parent, daemon=True)
     watch.start()
-    server = serve(arguments, key)
+    try:
+        server = serve(arguments, key)
+    except Exception as error:  # noqa: BLE001 (whatever the runtime raises, the parent reports the last line)
+        sys.exit(f"{type(error).__name__}: {error}")
     sys.stdout.write(json.dumps({"url": server.listening_address}) + "\n")
     sys.stdout.flush()
     watch.join()

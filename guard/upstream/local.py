@@ -23,9 +23,10 @@ from guard.upstream.http import HttpUpstream, Timeouts
 HOW_TO_INSTALL: Final = "pip install 'stepguard[local]'"
 START_S: Final = 120.0  # a large model is read from a slow disk
 STOP_S: Final = 3.0
-LOG_LINES: Final = 12
+LOG_LINES: Final = 50
 
 _KIND: Final = "local"
+_ERROR: Final = " E "  # how llama.cpp marks an error in its log
 
 
 def require_runtime() -> None:
@@ -159,6 +160,11 @@ class LocalUpstream:
     async def _keep_log(self, stream: asyncio.StreamReader) -> None:
         async for line in stream:
             self._log.append(line.decode("utf-8", "replace").strip())
+
+    def _complaint(self) -> str:
+        """What the child says is wrong: its first error, or the last thing it said."""
+        errors = [line.partition(_ERROR)[2] for line in self._log if _ERROR in line]
+        return (errors[:1] or list(self._log)[-1:] or ["it said nothing"])[0][:500]
 
     async def _stop(self) -> None:
         server, self._server = self._server, None

@@ -1,0 +1,825 @@
+"""The HTTP upstream against real loopback servers that fail in every way a server can."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from guard.errors import (
+    InvalidState,
+    RequestError,
+    UpstreamBusy,
+    UpstreamConnectError,
+    UpstreamError,
+    UpstreamProtocolError,
+    UpstreamStatusError,
+    UpstreamTimeout,
+)
+from guard.run.messages import Ended, Text, Usage
+from guard.upstream.base import Passage
+from guard.upstream.http import HttpUpstream
+from tests.upstream.servers import (
+    DONE,
+    SHORT,
+    STREAM_HEAD,
+    USAGE,
+    Behaviour,
+    Call,
+    Connection,
+    answered,
+    chunked,
+    connected,
+    event,
+    first_pieces,
+    head,
+    hear,
+    opening,
+    run,
+    said,
+    serving,
+    text_in,
+    whole,
+)
+
+CUT_S = 0.1
+
+
+def streams(*events: bytes, **settings: Any) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            await connection.stream(*events, **settings)
+
+    return behave
+
+
+def answers(*raw: bytes, pause_s: float = 0) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*raw, pause_s=pause_s)
+
+    return behave
+
+
+def then_holds(*raw: bytes) -> Behaviour:
+    """Answers so far, then keeps the connection open in silence until the client leaves."""
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*raw)
+        await connection.until_gone()
+
+    return behave
+
+
+def fault(behave: Behaviour, **settings: Any) -> UpstreamError:
+    with pytest.raises(UpstreamError) as caught:
+        answered(behave, **settings)
+    assert str(caught.value).startswith("upstream 'main': ")
+    assert caught.value.message == str(caught.value)
+    return caught.value
+
+
+# --- what goes right -----------------------------------------------------------------------------
+
+
+def test_a_stream_gives_its_text_and_the_servers_usage() -> None:
+    heard = answered(
+        streams(said(None, role="assistant"), said("1 a"), said(" = 3"), said(None, "stop"), USAGE, DONE)
+    )
+    assert heard == [Text("1 a", 1), Text(" = 3", 1), Ended("stop", Usage(prompt=7, completion=3))]
+
+
+def test_without_usage_the_tokens_are_estimated() -> None:
+    heard = answered(streams(said("x" * 40), said("y"), said(None, "length"), DONE))
+    assert heard[-1] == Ended("length", Usage(prompt=4, completion=11, estimated=True))
+
+
+def test_llama_cpp_sends_one_token_a_chunk() -> None:
+    heard = answered(streams(said("x" * 40), said("y"), said(None, "stop"), DONE), kind="llama.cpp")
+    assert heard[-1] == Ended("stop", Usage(prompt=4, completion=2, estimated=True))
+
+
+def test_the_request_has_our_fields_and_the_clients_others() -> None:
+    seen: list[dict[str, Any]] = []
+    heads: list[str] = []
+
+    async def behave(connection: Connection) -> None:
+        seen.append(await connection.request())
+        heads.append(connection.head)
+        await connection.stream(said("1", "stop"), DONE)
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server, api_key="sk-ours") as upstream:
+            call = Call(
+                extra={"user": "ann", "stream": False, "max_tokens": 1}, authorization="Bearer theirs"
+            )
+            await hear(upstream, opening(temperature=None, seed=4, max_tokens=50, model="big"), call)
+
+    run(body())
+    assert seen == [
+        {
+            "user": "ann",
+            "model": "big",
+            "messages": [{"role": "user", "content": "Add one and two."}],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": 50,
+            "seed": 4,
+        }
+    ]
+    assert heads[0].startswith("POST /v1/chat/completions HTTP/1.1")
+    assert "bearer sk-ours" in heads[0].lower()
+    assert "theirs" not in heads[0]
+    assert "accept-encoding" not in heads[0].lower()
+
+
+def test_the_clients_key_is_passed_on_only_where_the_operator_says_so() -> None:
+    heads: list[str] = []
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        heads.append(connection.head)
+        await connection.stream(said("1", "stop"), DONE)
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server, pass_key=True, api_key="sk-ours") as upstream:
+            await hear(upstream, call=Call(authorization="Bearer theirs"))
+            await hear(upstream, call=Call())
+
+    run(body())
+    assert "Bearer theirs" in heads[0]
+    assert "sk-ours" not in heads[0]
+    assert "Bearer sk-ours" in heads[1]
+
+
+def test_a_prefix_and_a_grammar_go_where_llama_cpp_wants_them() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def behave(connection: Connection) -> None:
+        seen.append(await connection.request())
+        await connection.stream(said(" = 3\n", "stop"), DONE)
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server, kind="llama.cpp") as upstream:
+            assert upstream.target.prefill
+            assert upstream.target.dialect == "gbnf"
+            await hear(upstream, opening(prefix="@begin p aaaaaa\n1 a", grammar='root ::= "x"'))
+
+    run(body())
+    assert seen[0]["messages"][-1] == {"role": "assistant", "content": "@begin p aaaaaa\n1 a"}
+    assert seen[0]["grammar"] == 'root ::= "x"'
+
+
+def test_a_generic_server_is_never_asked_for_what_it_cannot_do() -> None:
+    for command in (opening(prefix="1"), opening(grammar="root")):
+        with pytest.raises(InvalidState):
+            answered(streams(DONE), command)
+
+
+def test_connections_are_reused() -> None:
+    async def body() -> int:
+        async with serving(streams(said("1", "stop"), DONE)) as server, connected(server) as upstream:
+            for _ in range(3):
+                await hear(upstream)
+            return len(server.connections)
+
+    assert run(body()) == 1
+
+
+def test_characters_and_lines_may_be_split_anywhere() -> None:
+    stream = b": hello\r\n\r\n" + said("Grüße 語").replace(b"\n", b"\r\n") + said("!", "stop") + DONE
+    stream = (
+        stream.replace(rb"\u00fc", "ü".encode())
+        .replace(rb"\u00df", "ß".encode())
+        .replace(rb"\u8a9e", "語".encode())
+    )
+    for size in (1, 2, 3, 7):
+        pieces = [chunked(stream[at : at + size]) for at in range(0, len(stream), size)]
+        assert text_in(answered(answers(STREAM_HEAD, *pieces, b"0\r\n\r\n"))) == "Grüße 語!"
+
+
+def test_thoughts_are_paid_for_and_not_read() -> None:
+    heard = answered(
+        streams(
+            said(None, reasoning_content="x" * 80),
+            said("", reasoning="y"),
+            said("3"),
+            said(None, "stop"),
+            DONE,
+        )
+    )
+    assert heard == [Text("3", 22), Ended("stop", Usage(prompt=4, completion=22, estimated=True))]
+
+
+def test_content_in_parts_and_other_choices_are_understood() -> None:
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "3"}]
+    second = {"index": 1, "delta": {"content": "no"}, "finish_reason": None}
+    both = {"choices": [second, {"index": 0, "delta": {"content": parts}, "finish_reason": None}]}
+    assert text_in(answered(streams(event(both), said(None, "stop"), DONE))) == "3"
+
+
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_a_prefix_that_is_repeated_is_taken_away(size: int) -> None:
+    prefix = "@begin p aaaaaa\n1"
+    answer = prefix + " a = 3\n"
+    pieces = [said(answer[at : at + size]) for at in range(0, len(answer), size)]
+    heard = answered(streams(*pieces, said(None, "stop"), DONE), opening(prefix=prefix), kind="llama.cpp")
+    assert text_in(heard) == " a = 3\n"
+
+
+@pytest.mark.parametrize("answer", ["@be", "@begin p bbbbbb\n1", "@begin p aaaaaa"])
+def test_what_only_begins_like_the_prefix_is_kept(answer: str) -> None:
+    pieces = [said(character) for character in answer]
+    heard = answered(
+        streams(*pieces, said(None, "stop"), DONE), opening(prefix="@begin p aaaaaa\n1"), kind="llama.cpp"
+    )
+    assert text_in(heard) == answer
+    assert isinstance(heard[-1], Ended)
+
+
+def test_an_answer_in_one_piece_will_do() -> None:
+    message = {"role": "assistant", "content": "1 a = 3\n"}
+    body = {
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 4},
+    }
+    heard = answered(answers(whole("200 OK", json.dumps(body, indent=1).encode())))
+    assert heard == [Text("1 a = 3\n", 2), Ended("stop", Usage(prompt=5, completion=4))]
+
+
+@pytest.mark.parametrize(
+    ("events", "finish_reason"),
+    [((said("1"), said(None, "stop")), "stop"), ((said("1"), DONE), None), ((said("1"), DONE[:-2]), None)],
+)
+def test_a_finish_reason_or_done_is_an_end(events: tuple[bytes, ...], finish_reason: str | None) -> None:
+    last = answered(streams(*events))[-1]
+    assert isinstance(last, Ended)
+    assert last.finish_reason == finish_reason
+
+
+def test_what_comes_behind_done_is_not_read() -> None:
+    assert text_in(answered(streams(said("1", "stop"), DONE, said("2"), b"data: rubbish\n\n"))) == "1"
+
+
+# --- connections that fail -----------------------------------------------------------------------
+
+
+def to_nowhere(url: str) -> UpstreamError:
+    async def body() -> None:
+        upstream = HttpUpstream("main", url, timeouts=SHORT)
+        try:
+            await hear(upstream)
+        finally:
+            await upstream.close()
+
+    with pytest.raises(UpstreamError) as caught:
+        run(body())
+    return caught.value
+
+
+def test_a_refused_connection_says_so() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening
+        error = to_nowhere(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+    assert isinstance(error, UpstreamConnectError)
+    assert error.message == "upstream 'main': no connection: connection refused"
+    assert error.retryable
+
+
+def test_an_unknown_host_says_so() -> None:
+    error = to_nowhere("http://no-such-host.invalid/v1")
+    assert isinstance(error, UpstreamConnectError)
+    assert "no address for the host 'no-such-host.invalid'" in error.message
+
+
+def test_tls_to_a_server_without_it_is_a_connection_that_failed() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.reader.read(100)
+        await connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async def body() -> None:
+        async with serving(behave) as server:
+            upstream = HttpUpstream("main", server.url.replace("http:", "https:"), timeouts=SHORT)
+            try:
+                await hear(upstream)
+            finally:
+                await upstream.close()
+
+    with pytest.raises(UpstreamConnectError):
+        run(body())
+
+
+def test_a_host_that_swallows_connections_is_given_up() -> None:
+    with socket.socket() as deaf, socket.socket() as first, socket.socket() as second:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for waiting in (first, second):  # fills the queue: further SYNs are dropped
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        error = to_nowhere(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
+    assert isinstance(error, UpstreamTimeout)
+    assert error.message == "upstream 'main': no connection in time"
+
+
+def test_a_server_that_accepts_and_never_answers_is_given_up() -> None:
+    assert isinstance(fault(then_holds()), UpstreamTimeout)
+
+
+def test_headers_that_come_byte_by_byte_are_given_up() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*(bytes([byte]) for byte in STREAM_HEAD * 9), pause_s=0.05)
+
+    assert isinstance(fault(behave), UpstreamTimeout)
+
+
+def test_a_stream_that_only_sends_comments_is_given_up() -> None:
+    busy = [chunked(b": processing\n\n")] * 200
+    assert isinstance(fault(answers(STREAM_HEAD, *busy, pause_s=0.02)), UpstreamTimeout)
+
+
+def test_silence_after_some_text_is_a_timeout_that_keeps_the_text() -> None:
+    heard: list[Text | Ended] = []
+
+    async def body() -> None:
+        behave = then_holds(STREAM_HEAD, chunked(said("1 a")))
+        async with serving(behave) as server, connected(server) as upstream:
+            async for piece in upstream.stream(opening(), client=Call()):
+                heard.append(piece)  # noqa: PERF401 (it ends with an error)
+
+    with pytest.raises(UpstreamTimeout):
+        run(body())
+    assert heard == [Text("1 a", 1)]
+
+
+def test_comments_after_some_text_do_not_count_as_saying_something() -> None:
+    drip = [chunked(b": still here\n\n")] * 200
+    error = fault(answers(STREAM_HEAD, chunked(said("1")), *drip, pause_s=0.02))
+    assert isinstance(error, UpstreamTimeout)
+
+
+def test_a_slow_client_is_no_silent_server() -> None:
+    async def body() -> str:
+        events = [said(str(number)) for number in range(5)]
+        behave = streams(*events, said(None, "stop"), DONE, pause_s=0.01)
+        text = ""
+        async with serving(behave) as server, connected(server) as upstream:
+            async for piece in upstream.stream(opening(), client=Call()):
+                await asyncio.sleep(SHORT.idle_s * 1.5)
+                text += piece.text if isinstance(piece, Text) else ""
+        return text
+
+    assert run(body()) == "01234"
+
+
+def test_usage_that_never_comes_is_not_waited_for() -> None:
+    heard = answered(then_holds(STREAM_HEAD, chunked(said("1", "stop"))))
+    assert heard[-1] == Ended("stop", Usage(prompt=4, completion=1, estimated=True))
+
+
+def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> None:
+    async def body() -> None:
+        behave = then_holds(STREAM_HEAD, chunked(said("1", "stop") + DONE))
+        async with serving(behave) as server, connected(server) as upstream:
+            await hear(upstream)
+            await hear(upstream)
+            assert len(server.connections) == 2
+            await asyncio.sleep(CUT_S)
+            assert all(connection.gone is not None for connection in server.connections)
+
+    run(body())
+
+
+def test_a_pooled_connection_that_the_server_has_closed_costs_nothing() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.stream(said("1", "stop"), DONE)
+        await connection.request()  # the second request is read and the connection dropped
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server) as upstream:
+            assert text_in(await hear(upstream)) == "1"
+            assert text_in(await hear(upstream)) == "1"
+            assert len(server.connections) == 2
+
+    run(body())
+
+
+def test_a_fresh_connection_that_is_dropped_is_a_fault_at_once() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+
+    async def body() -> int:
+        async with serving(behave) as server, connected(server) as upstream:
+            with pytest.raises(UpstreamProtocolError, match="closed the connection without an answer"):
+                await hear(upstream)
+            return len(server.connections)
+
+    assert run(body()) == 1
+
+
+def test_llama_cpp_closes_behind_streams_though_it_promises_not_to() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        assert connection.header("connection") == "close"
+        keep = head("200 OK", "Transfer-Encoding: chunked", "Keep-Alive: timeout=5, max=100")
+        await connection.stream(said("1", "stop"), DONE, head=keep)
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server, kind="llama.cpp") as upstream:
+            for _ in range(5):
+                assert text_in(await hear(upstream)) == "1"
+            assert len(server.connections) == 5
+
+    run(body())
+
+
+# --- answers that are none -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_an_error_status_is_final_and_keeps_its_body(status: int) -> None:
+    body = json.dumps({"error": {"message": "no such model", "type": "x"}}).encode()
+    error = fault(answers(whole(f"{status} Oh", body)))
+    assert type(error) is UpstreamStatusError
+    assert (error.upstream_status, error.body, error.retryable) == (status, body, False)
+    assert error.message == f"upstream 'main': it answered {status}: no such model"
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_a_status_that_may_pass_may_be_tried_again(status: int) -> None:
+    error = fault(answers(whole(f"{status} Oh", b'{"detail": "overloaded"}', "Retry-After: 2")))
+    assert type(error) is UpstreamBusy
+    assert error.retryable
+    assert error.retry_after_s == 2
+    assert error.message.endswith("overloaded")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        (["Retry-After: 2"], 2),
+        (["Retry-After: 1.5"], 1.5),
+        (["retry-after-ms: 250", "Retry-After: 9"], 0.25),
+        (["Retry-After: -5"], 0),
+        (["Retry-After: 3600"], 3600),
+        (["Retry-After: 1e12"], 86_400),
+        (["Retry-After: inf"], None),
+        (["Retry-After: nan"], None),
+        (["Retry-After: soon"], None),
+        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], 7),
+        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 02:00:07 GMT"], 0),
+        (["Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], None),
+        ([], None),
+    ],
+)
+def test_how_long_to_wait_is_read_in_every_spelling(headers: list[str], seconds: float | None) -> None:
+    assert fault(answers(whole("429 Slow Down", b"{}", *headers))).retry_after_s == seconds
+
+
+def test_our_key_stays_with_us_where_the_server_repeats_it() -> None:
+    body = b'{"error": {"message": "Incorrect API key provided: sk-secret"}}'
+    error = fault(answers(whole("401 No", body)), api_key="sk-secret")
+    assert isinstance(error, UpstreamStatusError)
+    assert b"sk-secret" not in error.body
+    assert "sk-secret" not in error.message
+
+
+def test_an_endless_error_body_is_cut() -> None:
+    error = fault(answers(head("500 Oh", content_type="text/plain"), *[b"x" * 65536] * 40))
+    assert isinstance(error, UpstreamBusy)
+    assert len(error.body) <= 65536
+    assert len(error.message) < 300
+
+
+def test_a_redirect_is_not_followed() -> None:
+    error = fault(answers(whole("302 Found", b"", "Location: http://169.254.169.254/latest")))
+    assert isinstance(error, UpstreamStatusError)
+    assert error.upstream_status == 302
+    assert not error.retryable
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/event-stream", "application/json"])
+def test_a_web_page_is_no_answer(content_type: str) -> None:
+    page = b"\n<!DOCTYPE html><html><body>Log in</body></html>"
+    error = fault(answers(whole("200 OK", page, content_type=content_type)))
+    assert isinstance(error, UpstreamProtocolError)
+    assert "a web page came instead of a stream: '<!DOCTYPE html>" in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "said_so"),
+    [
+        (b"", "the answer is empty"),
+        (b"\n\n \n", "the answer is empty"),
+        (b"Hello.", "broke off in the middle of a chunk"),
+        (b"{}", "this is no chunk of a chat completion: '{}'"),
+        (b'{"choices": [', "this is no chunk"),
+        (b'{"choices": 3}', "this is no chunk"),
+        (b"data: {\n\n", "this is no chunk of a chat completion: '{'"),
+        (b"data: null\n\n", "this is no chunk"),
+        (b"data: [1]\n\n", "this is no chunk"),
+        (b'data: {"choices": [{"delta": 5}]}\n\n', "this is no chunk"),
+        (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "this is no chunk"),
+        (b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n', "this is no chunk"),
+        (b"data: " + b"[" * 100_000 + b"\n\n", "this is no chunk"),
+        (said("1 a"), "ended without a finish reason and without [DONE]"),
+        (said("1 a") + b'data: {"choi', "broke off in the middle of a chunk"),
+    ],
+)
+def test_what_is_not_the_protocol_is_named(body: bytes, said_so: str) -> None:
+    error = fault(answers(whole("200 OK", body)))
+    assert isinstance(error, UpstreamProtocolError)
+    assert said_so in error.message
+    assert error.retryable
+    assert len(error.message) < 300
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\x00\x01\x02 hello\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"SSH-2.0-OpenSSH\r\n"]
+)
+def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
+    assert isinstance(fault(answers(raw)), UpstreamProtocolError)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        ({"error": {"message": "Overloaded", "type": "overloaded_error"}}, 500, UpstreamBusy),
+        ({"error": {"message": "Slow down", "code": 429}}, 429, UpstreamBusy),
+        ({"error": {"message": "Too long", "code": 400}}, 400, UpstreamStatusError),
+        ({"error": "gone"}, 500, UpstreamBusy),
+        ({"error": {"reason": "odd"}}, 500, UpstreamBusy),
+        ({"object": "error", "message": "vllm", "code": 400}, 400, UpstreamStatusError),
+    ],
+)
+def test_an_error_inside_the_stream_ends_it(
+    error: object, status: int, kind: type[UpstreamStatusError]
+) -> None:
+    for behave in (streams(said("1"), event(error)), answers(whole("200 OK", json.dumps(error).encode()))):
+        caught = fault(behave)
+        assert type(caught) is kind
+        assert caught.upstream_status == status
+
+
+def test_text_before_an_error_is_given() -> None:
+    async def body() -> list[Text | Ended]:
+        behave = streams(said("1 a"), event({"error": {"message": "Overloaded"}}))
+        async with serving(behave) as server, connected(server) as upstream:
+            async for piece in upstream.stream(opening(), client=Call()):
+                heard.append(piece)  # noqa: PERF401
+        return heard
+
+    heard: list[Text | Ended] = []
+    with pytest.raises(UpstreamBusy, match="it reported an error: Overloaded"):
+        run(body())
+    assert heard == [Text("1 a", 1)]
+
+
+def test_a_connection_that_breaks_off_is_no_end() -> None:
+    short = head("200 OK", "Content-Length: 9999")
+    for raw in ([STREAM_HEAD, chunked(said("1"))], [short, said("1")], [STREAM_HEAD, b"40\r\ndata: {"]):
+        error = fault(answers(*raw))
+        assert isinstance(error, UpstreamProtocolError)
+        assert "broke off" in error.message
+
+
+def test_a_reset_is_no_end() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(STREAM_HEAD, chunked(said("1")), pause_s=0.05)
+        connection.reset()
+
+    assert isinstance(fault(behave), UpstreamProtocolError)
+
+
+def test_a_break_behind_the_finish_reason_does_no_harm() -> None:
+    heard = answered(answers(STREAM_HEAD, chunked(said("1")), chunked(said(None, "stop"))))
+    assert heard[0] == Text("1", 1)
+    assert isinstance(heard[-1], Ended)
+
+
+def test_a_line_without_end_is_bounded() -> None:
+    endless = [chunked(b"x" * 65536)] * 64
+    error = fault(answers(STREAM_HEAD, chunked(b"data: "), *endless))
+    assert "a chunk is longer than 1048576 bytes" in error.message
+
+
+def test_a_body_without_end_is_bounded() -> None:
+    error = fault(answers(STREAM_HEAD, chunked(b"{"), *[chunked(b" " * 65536)] * 200))
+    assert "the answer is longer than 8388608 bytes" in error.message
+
+
+# --- cutting -------------------------------------------------------------------------------------
+
+
+def gone_after(connection: Connection, cut_at: float) -> float:
+    assert connection.gone is not None
+    return connection.gone - cut_at
+
+
+@pytest.mark.parametrize("kind", ["generic", "llama.cpp"])
+def test_closing_the_generator_closes_the_connection(kind: str) -> None:
+    async def body() -> float:
+        behave = then_holds(STREAM_HEAD, chunked(said("1 a")), chunked(said(" = ")))
+        async with serving(behave) as server, connected(server, kind=kind) as upstream:
+            await first_pieces(upstream.stream(opening(), client=Call()), 2)
+            cut_at = asyncio.get_running_loop().time()
+            await asyncio.sleep(CUT_S)
+            return gone_after(server.connections[0], cut_at)
+
+    assert run(body()) < CUT_S
+
+
+@pytest.mark.parametrize("raw", [(), (STREAM_HEAD,), (STREAM_HEAD, chunked(said("1")))])
+def test_cancelling_whoever_waits_closes_the_connection(raw: tuple[bytes, ...]) -> None:
+    async def body() -> float:
+        async with serving(then_holds(*raw)) as server, connected(server) as upstream:
+            waiting = asyncio.create_task(hear(upstream))
+            await asyncio.sleep(0.05)
+            waiting.cancel()
+            cut_at = asyncio.get_running_loop().time()
+            await asyncio.wait([waiting])
+            await asyncio.sleep(CUT_S)
+            return gone_after(server.connections[0], cut_at)
+
+    assert run(body()) < CUT_S
+
+
+def test_a_server_that_does_not_read_its_request_is_left_all_the_same() -> None:
+    long = 30_000_000
+    given_up, gone = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await given_up.wait()
+        connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        await connection.until_gone()
+        gone.set()
+
+    async def body() -> int:
+        async with serving(behave) as server, connected(server) as upstream:
+            with pytest.raises(UpstreamTimeout):
+                await hear(upstream, opening(messages=({"role": "user", "content": "x" * long},)))
+            given_up.set()
+            await gone.wait()
+            return server.connections[0].received
+
+    assert run(body()) < long / 2  # what the system had buffered; the rest is not sent after the end
+
+
+def test_text_that_piles_up_holds_the_server_back() -> None:
+    sent = 0
+
+    async def behave(connection: Connection) -> None:
+        nonlocal sent
+        await connection.request()
+        await connection.send(STREAM_HEAD)
+        piece = chunked(said("x" * 60_000))
+        while sent < 2000:
+            await connection.send(piece)
+            sent += 1
+
+    async def body() -> None:
+        async with (
+            serving(behave) as server,
+            connected(server) as upstream,
+            aclosing(upstream.stream(opening(), client=Call())) as stream,
+        ):
+            await anext(stream)
+            await asyncio.sleep(0.3)
+
+    run(body())
+    assert sent < 400  # of 2,000 pieces, the socket buffers' worth
+
+
+# --- passing on ----------------------------------------------------------------------------------
+
+
+def passage(method: str = "POST", path: str = "/embeddings", body: bytes = b"{}", **headers: str) -> Passage:
+    pairs = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Passage(method=method, path=path, headers=pairs, body=body)
+
+
+def test_a_passage_is_byte_for_byte() -> None:
+    packed = gzip.compress(b'{"data": []}')
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(
+            whole("207 Multi", packed, "Content-Encoding: gzip", "X-Request-Id: 7", "Set-Cookie: a=b")
+        )
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server, api_key="sk-ours") as upstream:
+            request = passage(
+                path="/files/a%2Fb?limit=2&q=%20x",
+                body=b'{ "a":1}',
+                content_type="application/json",
+                authorization="Bearer theirs",
+                connection="keep-alive, x-drop",
+                x_drop="1",
+                x_stepguard_procedure="p",
+                accept_encoding="gzip",
+                transfer_encoding="chunked",
+            )
+            async with upstream.forward(request, client=Call()) as answer:
+                assert answer.status == 207
+                assert b"".join([data async for data in answer.body]) == packed
+                names = {name.lower(): value for name, value in answer.headers}
+            sent = server.connections[0]
+        assert names["content-encoding"] == "gzip"
+        assert names["content-length"] == str(len(packed))
+        assert names["x-request-id"] == "7"
+        assert sent.head.startswith("POST /v1/files/a%2Fb?limit=2&q=%20x HTTP/1.1")
+        assert sent.body == b'{ "a":1}'
+        assert sent.header("authorization") == "Bearer sk-ours"
+        assert sent.header("accept-encoding") == "gzip"
+        for gone in ("x-drop", "x-stepguard-procedure", "transfer-encoding"):
+            assert sent.header(gone) is None
+
+    run(body())
+
+
+def test_a_passed_stream_comes_chunk_by_chunk() -> None:
+    async def body() -> None:
+        go_on = asyncio.Event()
+
+        async def behave(connection: Connection) -> None:
+            await connection.request()
+            await connection.send(STREAM_HEAD, chunked(said("1")))
+            await go_on.wait()
+            await connection.send(chunked(said("2")), b"0\r\n\r\n")
+
+        async with (
+            serving(behave) as server,
+            connected(server) as upstream,
+            upstream.forward(passage(), client=Call()) as answer,
+        ):
+            pieces = aiter(answer.body)
+            assert await anext(pieces) == said("1")
+            go_on.set()
+            assert await anext(pieces) == said("2")
+            assert [data async for data in pieces] == []
+
+    run(body())
+
+
+def test_leaving_a_passage_closes_the_connection() -> None:
+    async def body() -> float:
+        behave = then_holds(STREAM_HEAD, chunked(said("1")))
+        async with serving(behave) as server, connected(server) as upstream:
+            async with upstream.forward(passage(), client=Call()) as answer:
+                await anext(aiter(answer.body))
+            cut_at = asyncio.get_running_loop().time()
+            await asyncio.sleep(CUT_S)
+            return gone_after(server.connections[0], cut_at)
+
+    assert run(body()) < CUT_S
+
+
+def test_a_passage_that_breaks_off_says_so() -> None:
+    async def body() -> None:
+        async with (
+            serving(answers(STREAM_HEAD, chunked(said("1")))) as server,
+            connected(server) as upstream,
+            upstream.forward(passage(), client=Call()) as answer,
+        ):
+            async for _ in answer.body:
+                pass
+
+    with pytest.raises(UpstreamProtocolError, match="broke off"):
+        run(body())
+
+
+def test_error_answers_are_passed_like_any_other() -> None:
+    async def body() -> int:
+        async with (
+            serving(answers(whole("404 No", b"{}"))) as server,
+            connected(server) as upstream,
+            upstream.forward(passage("GET"), client=Call()) as answer,
+        ):
+            return answer.status
+
+    assert run(body()) == 404
+
+
+@pytest.mark.parametrize("path", ["/../admin", "/a/%2e%2E/b", "/a/./b", "/..%2fadmin", "/a\\..\\b"])
+def test_a_path_cannot_leave_the_base(path: str) -> None:
+    async def body() -> None:
+        async with (
+            serving(answers()) as server,
+            connected(server) as upstream,
+            upstream.forward(passage("GET", path), client=Call()),
+        ):
+            pass
+
+    with pytest.raises(RequestError):
+        run(body())
