@@ -1,0 +1,126 @@
+"""What the model is told: the numbered procedure, how to write it down, and a trace to copy the form of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from guard.procedure.execute import Program, reference
+from guard.procedure.expected import Expected
+from guard.procedure.listing import walk
+from guard.procedure.model import Extract, Judge, StepKind, TextType, Type, Value
+from guard.procedure.values import spell
+from guard.trace.render import begin, default_quotes, end, line
+
+EXAMPLE_LINES: Final = 40  # of the worked example; more show nothing new
+
+_TASK: Final = (
+    "Carry out this procedure. Write one line for each step, in order. "
+    "Leave no step out, add none, and write nothing else."
+)
+_VALUES: Final = (
+    "A line is the number of the step, the step with values in place of names, and the result behind ` = `."
+)
+_BRANCH: Final = "A condition ends in `= true` or `= false`. Write only the steps below the one that is true."
+_LOOP: Final = (
+    "The line of a `for` ends in how many items there are. Then write its steps for each item, "
+    "with the item's place in the number: `{first}` for the first, `{second}` for the second."
+)
+_READ: Final = "A step with `from` has its value from the text: read it there."
+_QUOTE: Final = "Behind such a value write `<-` and the words of the text that say so, in quotes and exactly as they stand there."
+
+
+def instructions(program: Program) -> str:
+    """Give the text for the head of a prompt; it is the same for every request to this procedure."""
+    parts = [_TASK, program.numbered, "\n".join(f"- {rule}" for rule in _rules(program)), *_example(program)]
+    return "\n\n".join(parts)
+
+
+def closing(program: Program, inputs: Mapping[str, Value], nonce: str, *, above: Collection[str] = ()) -> str:
+    """Give the text for the end of a prompt: the inputs, and the frame for this request's trace.
+
+    `above` names the text inputs that the conversation shows already, as the message before this.
+    """
+    given = "\n".join(_inputs(program, inputs, above))
+    frame = f"Start with the line `{begin(program.name, nonce)}` and end with the line `{end(nonce)}`."
+    return f"{given}\n\n{frame}" if given else frame
+
+
+def _rules(program: Program) -> Iterator[str]:
+    """The rules for what the procedure holds: a small model heeds few, so none is given in vain."""
+    kinds = set(program.step_numbers.values())
+    yield _VALUES
+    if kinds & {StepKind.BRANCH, StepKind.REQUIRE}:
+        yield _BRANCH
+    loop = next((number for number, kind in program.step_numbers.items() if kind is StepKind.LOOP), None)
+    if loop is not None:
+        yield _LOOP.format(first=f"{loop}[1].1", second=f"{loop}[2].1")
+    read = [step for step in walk(program.procedure.body) if isinstance(step, Extract | Judge)]
+    if read:
+        yield _READ
+    if any(step.quote for step in read):
+        yield _QUOTE
+
+
+def _inputs(program: Program, inputs: Mapping[str, Value], above: Collection[str]) -> Iterator[str]:
+    for parameter in program.parameters:
+        name, value = parameter.name, inputs[parameter.name]
+        if name in above:
+            yield f"{name}: the message above"
+        else:
+            yield f"{name} = {_spelled(value, parameter.type)}"
+
+
+def _spelled(value: Value, type_: Type) -> str:
+    if isinstance(type_, TextType):
+        return f'"""\n{value}\n"""'
+    return spell(value, type_)
+
+
+def _example(program: Program) -> Iterator[str]:
+    """A trace on the inputs of the procedure's example: its lines only, for only a request has a frame."""
+    inputs, decisions = program.example_inputs, program.example_decisions
+    if inputs is None or decisions is None:
+        return
+    steps, _ = reference(program, inputs, decisions)
+    lines = [
+        line(expected, value if expected.decision else None, _quotes(expected, value))
+        for expected, value in steps[:EXAMPLE_LINES]
+    ]
+    given = "\n".join(_inputs(program, inputs, ()))
+    yield f"Example, for\n{given}\nthe lines are\n" + "\n".join(lines)
+
+
+def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
+    """A quote that shows what quotes are for: words around the value, where they can be found."""
+    decision = expected.decision
+    if decision is None or not decision.quote:
+        return ()
+    for word in _leaves(value):
+        for _, text in decision.sources:
+            found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+            if found is not None:
+                return (" ".join(_around(text, found.start(), found.end()).split()),)
+    return default_quotes(expected)
+
+
+def _leaves(value: Value) -> Iterator[str]:
+    match value:
+        case tuple():
+            for item in value:
+                yield from _leaves(item)
+        case dict():
+            for item in value.values():
+                yield from _leaves(item)
+        case bool():
+            pass
+        case _:
+            yield str(value)
+
+
+def _around(text: str, start: int, end_: int) -> str:
+    """The words before and behind a place in a text."""
+    before = re.search(r"(\S+\s+)?\S*$", text[:start])
+    behind = re.match(r"\S*(\s+\w+)?", text[end_:])
+    return (before[0] if before else "") + text[start:end_] + (behind[0] if behind else "")
