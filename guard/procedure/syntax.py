@@ -1,21 +1,100 @@
-"""A procedure's text as a syntax tree, and everything in it that is no procedure."""
+"""A procedure's text as a syntax tree, and everything in it that breaks the syntax.
+
+A line that breaks it is reported and replaced by one that cannot be wrong, then the text is read again: so
+all faults come at once, each in its own line, and what depends on a faulty line is not blamed for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
 
 from guard.errors import Problem
-from guard.procedure.layout import Layout
+from guard.procedure.diagnose import DECLARATIONS, Fault, context, explain
+from guard.procedure.faults import nearest
+from guard.procedure.layout import CLOSERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
 from guard.source import Source, Span
+
+MAX_SIZE: Final = 1_000_000  # characters
+MAX_DEPTH: Final = 50  # blocks and brackets one within the other
+MAX_PROBLEMS: Final = 20
+
+# Stands for a name in lines that were replaced. It can occur in no text.
+MENDED: Final = "?"
+
+_LAYOUT: Final = frozenset({"_NL", "_INDENT", "_DEDENT", UNEVEN, TABS})
+
+# What a faulty line is replaced by, as (type, text) pairs.
+_Line = Sequence[tuple[str, str]]
+_CHECK: Final[_Line] = (("CHECK", "check"), ("TRUE", "true"))
+_IF: Final[_Line] = (("IF", "if"), ("TRUE", "true"))
+_ELIF: Final[_Line] = (("ELIF", "elif"), ("TRUE", "true"))
+_ELSE: Final[_Line] = (("ELSE", "else"),)
+_ROW: Final[_Line] = (("NAME", MENDED), ("__ANON_1", "=>"), ("TRUE", "true"))
+_ENTRY: Final[_Line] = (("NAME", MENDED), ("EQUAL", "="), ("TRUE", "true"))
+_CLAUSE: Final[_Line] = (("WHERE", "where"), ("NAME", MENDED))
+_EXTRACT: Final[_Line] = (
+    ("EXTRACT", "extract"),
+    ("NAME", MENDED),
+    ("COLON", ":"),
+    ("NAME", "int"),
+    ("FROM", "from"),
+    ("NAME", MENDED),
+)
+_SIGNATURE: Final[_Line] = (
+    ("NAME", MENDED),
+    ("LPAR", "("),
+    ("NAME", MENDED),
+    ("COLON", ":"),
+    ("NAME", "int"),
+    ("RPAR", ")"),
+    ("__ANON_0", "->"),
+    ("NAME", "int"),
+)
+_HEADERS: Final[dict[str, _Line]] = {
+    "procedure": (("PROCEDURE", "procedure"), *_SIGNATURE),
+    "table": (
+        ("TABLE", "table"),
+        *_SIGNATURE,
+        ("COMMA", ","),
+        ("NAME", "first"),
+        ("NAME", "match"),
+    ),
+    "example": (("EXAMPLE", "example"), ("NAME", MENDED)),
+}
+_LINES: Final[dict[str, _Line]] = {"statement": _CHECK, "row": _ROW, "entry": _ENTRY, "clause": _CLAUSE}
+_BLOCKS: Final[dict[str, _Line]] = {
+    "ELIF": _ELIF,
+    "ELSE": _ELSE,
+    "EXTRACT": _EXTRACT,
+    "JUDGE": _EXTRACT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read: `tree` is None where nothing could be.
+
+    `mended` are the lines that were replaced in it because of a problem, and `doubtful` the names in
+    them: what these lines would have said of those names is not known.
+    """
+
+    tree: Tree[Token] | None
+    problems: list[Problem]
+    mended: list[Span]
+    doubtful: frozenset[str]
 
 
 @cache
 def grammar() -> Lark:
-    """The grammar of procedures, compiled once. Lark in strict mode takes it too; a test sees to that."""
+    """Compile the grammar of procedures, once."""
+    # Lark's strict mode takes it too, which needs another distribution and is for a test to see to.
     text = files("guard.grammars").joinpath("procedure.lark").read_text(encoding="utf-8")
     return Lark(
         text,
@@ -27,15 +106,194 @@ def grammar() -> Lark:
     )
 
 
-def read(source: Source) -> tuple[Tree[Token] | None, list[Problem]]:
-    """The tree of a text, None where it has none, and what is wrong with it."""
-    lark = grammar()
-    tokens = list(lark.lex(source.text + "\n"))
-    parser = lark.parse_interactive("")
+def read(source: Source) -> Reading:
+    """Read a text, mending it wherever it breaks the syntax."""
+    if len(source.text) > MAX_SIZE:
+        problem = source.problem(
+            Span(0, 0),
+            f"a file has at most {MAX_SIZE:,} characters, this one has {len(source.text):,}",
+            help="split it into several files",
+        )
+        return Reading(None, [problem], [], frozenset())
+    tokens = list(grammar().lex(source.text + "\n"))
+    deep = _too_deep(tokens)
+    if deep is not None:
+        at = Span(deep.start_pos or 0, deep.end_pos or 0)
+        message = f"blocks and brackets stand at most {MAX_DEPTH} one within the other"
+        return Reading(
+            None, [source.problem(at, message, help="give inner parts steps of their own")], [], frozenset()
+        )
+    return _Reader(source, tokens).read()
+
+
+def _too_deep(tokens: Sequence[Token]) -> Token | None:
+    depth = 0
     for token in tokens:
-        try:
+        if token.type in CLOSERS or token.type == "_INDENT":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return token
+        elif token.type in CLOSERS.values() or token.type == "_DEDENT":
+            depth -= 1
+    return None
+
+
+class _Reader:
+    def __init__(self, source: Source, tokens: list[Token]) -> None:
+        self.source, self.tokens = source, tokens
+        self.problems: list[Problem] = []
+        self.mended: list[Span] = []
+        self.doubtful: set[str] = set()
+
+    def read(self) -> Reading:
+        tree: Tree[Token] | None = None
+        last = -1
+        for _ in range(4 * MAX_PROBLEMS):
+            if len(self.problems) == MAX_PROBLEMS:
+                break
+            tree, index, accepts = _parse(self.tokens)
+            if tree is not None:
+                break
+            fault = Fault(self.source, self.tokens, index, accepts)
+            if index > last:  # what mending made worse is not the author's fault
+                self._report(fault)
+            last = max(last, self._mend(fault))
+        return Reading(tree, self.problems, self.mended, frozenset(self.doubtful))
+
+    def _report(self, fault: Fault) -> None:
+        found = explain(fault)
+        self.problems.append(self.source.problem(found.span, found.message, help=found.help))
+
+    # --- mending ----------------------------------------------------------------------------------
+
+    def _mend(self, fault: Fault) -> int:
+        """Change the tokens so that this fault is gone; up to which token nothing more is reported."""
+        index, token = fault.index, fault.token
+        match token.type:
+            case kind if kind in (UNEVEN, TABS, UNOPENED):
+                del self.tokens[index]
+                return index - 1
+            case "_INDENT":
+                self._outdent(index)
+                return index - 1
+            case kind if kind == UNCLOSED and self._closes(index):
+                return index
+        if fault.accepts == {"_INDENT"}:
+            return self._fill(index)
+        return self._replace(fault)
+
+    def _closes(self, index: int) -> bool:
+        """Put the bracket that is missing where the text goes on without it, if that helps."""
+        closer = CLOSERS[{"(": "LPAR", "[": "LSQB", "{": "LBRACE"}[str(self.tokens[index])]]
+        token = Token.new_borrow_pos(closer, "", self.tokens[index])
+        tokens = [*self.tokens[:index], token, *self.tokens[index + 1 :]]
+        _, failed, _ = _parse(tokens)
+        if failed <= index:
+            return False
+        self._doubt(self.tokens[self._start(index) : index])
+        self.tokens = tokens
+        return True
+
+    def _outdent(self, index: int) -> None:
+        """Let a block that belongs to nothing be part of the one around it."""
+        depth = 0
+        for end in range(index, len(self.tokens)):
+            depth += {"_INDENT": 1, "_DEDENT": -1}.get(self.tokens[end].type, 0)
+            if depth == 0:
+                del self.tokens[end], self.tokens[index]
+                return
+
+    def _fill(self, index: int) -> int:
+        """Give a header the block that it lacks."""
+        start = self._start(index - 1)
+        kind = str(self.tokens[start])
+        line = {"table": _ROW, "example": _ENTRY}.get(kind, _CHECK)
+        at = self.tokens[index - 1]
+        made = [
+            _token("_INDENT", "", at),
+            *_made(line, at),
+            _token("_NL", "\n", at),
+            _token("_DEDENT", "", at),
+        ]
+        self._doubt(self.tokens[start:index])
+        self.tokens[index:index] = made
+        return index + len(made) - 1
+
+    def _replace(self, fault: Fault) -> int:
+        """Put a line in the place of a faulty one; without one that fits, it goes with all its block."""
+        start = self._start(fault.index)
+        end = next((i for i in range(fault.index, len(self.tokens)) if self.tokens[i].type == "_NL"), None)
+        if end is None:
+            end = len(self.tokens) - 1
+        self._doubt(self.tokens[start : end + 1])
+        block = end + 1 < len(self.tokens) and self.tokens[end + 1].type == "_INDENT"
+        line = self._stand_in(start, block=block)
+        if line is None:
+            end = self._block_end(end + 1) if block else end
+            self._doubt(self.tokens[start : end + 1])
+            del self.tokens[start : end + 1]
+            return start - 1
+        self.tokens[start:end] = _made(line, self.tokens[start])
+        return start + len(line)
+
+    def _stand_in(self, start: int, *, block: bool) -> _Line | None:
+        _, _, accepts = _parse(self.tokens[:start], ended=False)
+        where = context(accepts)
+        if not block:
+            return _LINES.get(where)
+        if where == "statement":
+            return _BLOCKS.get(self.tokens[start].type, _IF)
+        if where == "file":
+            word = str(self.tokens[start])
+            return _HEADERS.get(DECLARATIONS.get(word) or nearest(word, _HEADERS) or "")
+        return None
+
+    def _start(self, index: int) -> int:
+        """The first token of the logical line that a token is in."""
+        while index > 0 and self.tokens[index - 1].type not in _LAYOUT:
+            index -= 1
+        return index
+
+    def _block_end(self, index: int) -> int:
+        depth = 0
+        for end in range(index, len(self.tokens)):
+            depth += {"_INDENT": 1, "_DEDENT": -1}.get(self.tokens[end].type, 0)
+            if depth == 0:
+                return end
+        return len(self.tokens) - 1
+
+    def _doubt(self, tokens: Sequence[Token]) -> None:
+        written = [token for token in tokens if token.type not in _LAYOUT]
+        if written:
+            self.mended.append(Span(written[0].start_pos or 0, written[-1].end_pos or 0))
+        self.doubtful.update(str(token) for token in written if token.value.isidentifier())
+
+
+def _parse(tokens: Sequence[Token], *, ended: bool = True) -> tuple[Tree[Token] | None, int, frozenset[str]]:
+    """The tree of some tokens; else the index of the one that fits nowhere, and what would have fitted."""
+    parser = grammar().parse_interactive("")
+    index = 0
+    try:
+        for token in tokens:
             parser.feed_token(token)
-        except UnexpectedToken:
-            span = Span(token.start_pos or 0, token.end_pos or 0)
-            return None, [source.problem(span, f"{token.value!r} cannot stand here")]
-    return parser.feed_eof(), []
+            index += 1
+        if ended:
+            tree = parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]
+            assert isinstance(tree, Tree)
+            return tree, index, frozenset()
+    except UnexpectedToken:
+        pass
+    return None, index, frozenset(parser.accepts())
+
+
+def _token(type_: str, value: str, at: Token) -> Token:
+    return Token.new_borrow_pos(type_, value, at)
+
+
+def _made(line: _Line, at: Token) -> list[Token]:
+    return list(_making(line, at))
+
+
+def _making(line: _Line, at: Token) -> Iterator[Token]:
+    for type_, value in line:
+        yield Token(type_, value, at.start_pos, at.line, at.column, at.line, at.column, at.start_pos)

@@ -1,0 +1,140 @@
+"""One type for each name of a procedure: what everything that is ever put into it has in common."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guard.procedure.expression import Scope, infer
+from guard.procedure.faults import Faults
+from guard.procedure.lattice import is_number, join, type_text
+from guard.procedure.listing import walk
+from guard.procedure.model import (
+    Assign,
+    DecimalType,
+    Extract,
+    For,
+    IntType,
+    Judge,
+    ListType,
+    Module,
+    Procedure,
+    Step,
+    Type,
+)
+from guard.source import Span
+
+# A sum in a loop may gain decimals in every pass (`x = x * 1.5`). After so many rounds they are left open.
+WIDEN_AFTER: Final = 4
+
+Bindings = dict[str, Type | None]
+
+
+def types_of(module: Module, procedure: Procedure, doubtful: frozenset[str], faults: Faults) -> Bindings:
+    """Give the type of every name that the procedure gives a value; None where it has none.
+
+    Names that are given values of different kinds are reported. `doubtful` names stand in lines that
+    could not be read: they may be anything.
+    """
+    return _Typing(module, procedure, doubtful).solve(faults)
+
+
+def given_type(step: Assign, found: Type | None) -> Type | None:
+    """Give the type of an assignment's value from that of its expression."""
+    if step.places is None or not (found is None or is_number(found)):
+        return found
+    return DecimalType(step.places) if step.places else IntType()
+
+
+def target_span(source_text: str, at: Span, name: str) -> Span:
+    """Where in a step the name stands that the step gives a value: its first occurrence as a word."""
+    start = source_text.find(name, at.start, at.end)
+    while start >= 0:
+        end = start + len(name)
+        if not _wordy(source_text, start - 1) and not _wordy(source_text, end):
+            return Span(start, end)
+        start = source_text.find(name, start + 1, at.end)
+    return at
+
+
+def _wordy(text: str, index: int) -> bool:
+    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
+
+
+def _ignored(span: Span, message: str, help: str) -> None:  # noqa: A002
+    """Complaints of the rounds before all types are known are none."""
+
+
+class _Typing:
+    def __init__(self, module: Module, procedure: Procedure, doubtful: frozenset[str]) -> None:
+        self.module, self.steps = module, list(walk(procedure.body))
+        self.types: dict[str, Type] = {parameter.name: parameter.type for parameter in procedure.parameters}
+        self.first: dict[str, Span] = {parameter.name: parameter.at for parameter in procedure.parameters}
+        self.doubtful = doubtful
+        self.clashes: dict[int, tuple[str, Step, Type]] = {}
+        self.names = {name for step in self.steps if (name := _target(step)) is not None} | set(self.types)
+
+    def solve(self, faults: Faults) -> Bindings:
+        for step in self.steps:
+            name = _target(step)
+            if name is not None:
+                self.first.setdefault(name, step.at)
+        turn, changed = 0, True
+        while changed:
+            turn += 1
+            changed = any([self._visit(step, widen=turn > WIDEN_AFTER) for step in self.steps])
+        for name, step, found in self.clashes.values():
+            self._clash(faults, name, step, found)
+        return self._bindings()
+
+    def _bindings(self) -> Bindings:
+        bindings: Bindings = {name: self.types.get(name) for name in sorted(self.names)}
+        return {
+            **dict.fromkeys(self.doubtful),
+            **bindings,
+            **{name: None for name in self.doubtful & self.names},
+        }
+
+    def _visit(self, step: Step, *, widen: bool) -> bool:
+        """Let a step add to the type of its name; whether that has changed."""
+        name = _target(step)
+        found = None if name is None or name in self.doubtful else self._given(step)
+        if name is None or found is None:
+            return False
+        before = self.types.get(name)
+        joined = found if before is None else join(before, found)
+        if joined is None:
+            self.clashes.setdefault(id(step), (name, step, found))
+            return False
+        if widen and joined != before and is_number(joined):
+            joined = DecimalType(None)
+        self.types[name] = joined
+        return joined != before
+
+    def _given(self, step: Step) -> Type | None:
+        scope = Scope(self._bindings(), self.module.tables, self.module.numbers)
+        match step:
+            case Extract(type=type_) | Judge(type=type_):
+                return type_
+            case For(items=items):
+                found = infer(items, scope, _ignored)
+                return found.item if isinstance(found, ListType) else None
+            case Assign(expression=expression):
+                return given_type(step, infer(expression, scope, _ignored))
+            case _:
+                return None
+
+    def _clash(self, faults: Faults, name: str, step: Step, found: Type) -> None:
+        line, _ = faults.source.position(self.first[name].start)
+        faults(
+            target_span(faults.source.text, step.at, name),
+            f"{name!r} is {type_text(self.types[name])} since line {line} and {type_text(found)} here",
+            "give one of the two another name",
+        )
+
+
+def _target(step: Step) -> str | None:
+    match step:
+        case Assign(target=name) | Extract(target=name) | Judge(target=name) | For(variable=name):
+            return name
+        case _:
+            return None

@@ -1,0 +1,254 @@
+"""Decision tables: whether their cells fit their columns, and what their rows leave out or never reach."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from guard.procedure.expression import Scope, infer
+from guard.procedure.faults import Faults, suggestion
+from guard.procedure.functions import FUNCTIONS
+from guard.procedure.lattice import is_number, type_text
+from guard.procedure.model import (
+    AnyCell,
+    BoolType,
+    Cell,
+    EnumType,
+    IntType,
+    ListType,
+    Literal,
+    Parameter,
+    RangeCell,
+    RecordType,
+    Row,
+    Table,
+    TextType,
+    Type,
+    ValuesCell,
+)
+from guard.procedure.text import text
+from guard.procedure.values import conforms
+
+Number = int | Fraction
+
+
+def check_table(table: Table, faults: Faults) -> None:
+    """Report what is wrong with a table, and warn of gaps and of rows that are never chosen."""
+    before = len(faults.problems)
+    if table.name in FUNCTIONS:
+        faults(table.at, f"{table.name!r} is a function of the language", "take another name")
+    for parameter in table.parameters:
+        if isinstance(parameter.type, ListType | RecordType | TextType):
+            faults(
+                parameter.at,
+                f"a table looks up numbers, strings and bools, not {type_text(parameter.type)}",
+                "give it the field that decides",
+            )
+    if isinstance(table.result, ListType | RecordType | TextType):
+        faults(
+            table.at,
+            f"a table gives a constant, not {type_text(table.result)}",
+            "write one table for each field",
+        )
+    for row in table.rows:
+        _check_row(table, row, faults)
+    if len(faults.problems) == before:
+        _unreached(table, faults)
+        _gaps(table, faults)
+
+
+def _check_row(table: Table, row: Row, faults: Faults) -> None:
+    if len(row.cells) != len(table.parameters):
+        wanted = ", ".join(parameter.name for parameter in table.parameters)
+        faults(
+            row.at,
+            f"a row has one cell for each input ({wanted}), found {len(row.cells)}",
+            "separate cells by commas; any stands for every value, and | between alternatives",
+        )
+    else:
+        for parameter, cell in zip(table.parameters, row.cells, strict=True):
+            _check_cell(parameter, cell, faults)
+    _check_literal(row.result, table.result, f"table {table.name!r} gives", faults)
+
+
+def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
+    what = f"the column {parameter.name!r} is"
+    match cell:
+        case AnyCell():
+            pass
+        case ValuesCell(values):
+            for value in values:
+                _check_literal(value, parameter.type, what, faults)
+        case RangeCell(low, high):
+            ends = [end for end in (low, high) if end is not None]
+            if not is_number(parameter.type):
+                faults(
+                    ends[0].at,
+                    f"{what} {type_text(parameter.type)}, which has no ranges",
+                    "list the values, with |",
+                )
+                return
+            for end in ends:
+                if not isinstance(parameter.type, IntType):
+                    _check_kind(end, parameter.type, what, faults)
+                else:
+                    _check_literal(end, parameter.type, what, faults)
+            if low is not None and high is not None and _number(low) > _number(high):
+                faults(
+                    low.at,
+                    f"the range {text(low)}..{text(high)} is empty",
+                    f"write {text(high)}..{text(low)}",
+                )
+
+
+def _check_literal(literal: Literal, type_: Type, what: str, faults: Faults) -> None:
+    wanted = conforms(literal.value, type_)
+    if wanted is None:
+        return
+    match literal.value, type_:
+        case str(word), EnumType(options):
+            known = suggestion(word, options)
+        case _:
+            known = f"write {wanted}"
+    faults(literal.at, f"{what} {type_text(type_)}, found {text(literal)}", known)
+
+
+def _check_kind(literal: Literal, type_: Type, what: str, faults: Faults) -> None:
+    found = infer(literal, Scope(), faults)
+    if found is not None and not is_number(found):
+        faults(literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write a number")
+
+
+# --- rows that are never chosen ------------------------------------------------------------------
+
+
+def _unreached(table: Table, faults: Faults) -> None:
+    for index, row in enumerate(table.rows):
+        for earlier in table.rows[:index]:
+            if all(_covers(one, other) for one, other in zip(earlier.cells, row.cells, strict=True)):
+                line, _ = faults.source.position(earlier.at.start)
+                faults.warning(
+                    row.at, f"this row is never chosen, line {line} takes all it has", "leave it out"
+                )
+                break
+
+
+def _covers(one: Cell, other: Cell) -> bool:
+    match one, other:
+        case AnyCell(), _:
+            return True
+        case ValuesCell(ours), ValuesCell(theirs):
+            return {value.value for value in theirs} <= {value.value for value in ours}  # type: ignore[misc]
+        case RangeCell(), RangeCell():
+            return _below(one, other) and _above(one, other)
+        case RangeCell(), ValuesCell(theirs):
+            return all(_holds(one, _number(value)) for value in theirs)
+        case _:
+            return False
+
+
+def _below(one: RangeCell, other: RangeCell) -> bool:
+    if one.low is None:
+        return True
+    if other.low is None:
+        return False
+    ours, theirs = _number(one.low), _number(other.low)
+    return ours < theirs or (ours == theirs and (one.low_included or not other.low_included))
+
+
+def _above(one: RangeCell, other: RangeCell) -> bool:
+    if one.high is None:
+        return True
+    if other.high is None:
+        return False
+    ours, theirs = _number(one.high), _number(other.high)
+    return ours > theirs or (ours == theirs and (one.high_included or not other.high_included))
+
+
+def _holds(cell: RangeCell, value: Number) -> bool:
+    point = Literal(value, IntType())
+    return _covers(cell, RangeCell(point, point))
+
+
+def _number(literal: Literal) -> Number:
+    assert isinstance(literal.value, int | Fraction)
+    return literal.value
+
+
+# --- gaps ----------------------------------------------------------------------------------------
+
+
+def _gaps(table: Table, faults: Faults) -> None:
+    """Warn of values of a single column that no row has, where they lie between those of two rows."""
+    if len(table.parameters) != 1 or any(isinstance(row.cells[0], AnyCell) for row in table.rows):
+        return
+    parameter = table.parameters[0]
+    cells = [row.cells[0] for row in table.rows]
+    match parameter.type:
+        case EnumType(options):
+            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}  # type: ignore[misc]
+            missing = [f'"{option}"' for option in options if option not in listed]
+            gap = " and ".join(missing)
+        case BoolType():
+            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}  # type: ignore[misc]
+            gap = " and ".join(
+                word for word, value in (("true", True), ("false", False)) if value not in listed
+            )
+        case type_ if is_number(type_):
+            gap = _number_gap(cells, whole=isinstance(type_, IntType))
+        case _:
+            return
+    if gap:
+        faults.warning(
+            table.at, f"no row of table {table.name!r} has {gap}", "add a row, or any => ... as the last one"
+        )
+
+
+def _number_gap(cells: list[Cell], *, whole: bool) -> str:
+    ranges = sorted(
+        _ranges(cells), key=lambda cell: (cell.low is not None, _number(cell.low) if cell.low else 0)
+    )
+    for one, other in pairwise(_merged(ranges, whole=whole)):
+        assert one.high is not None
+        assert other.low is not None
+        if whole:
+            return f"the whole numbers between {text(one.high)} and {text(other.low)}"
+        return f"the numbers between {text(one.high)} and {text(other.low)}"
+    return ""
+
+
+def _ranges(cells: list[Cell]) -> list[RangeCell]:
+    found: list[RangeCell] = []
+    for cell in cells:
+        match cell:
+            case RangeCell():
+                found.append(cell)
+            case ValuesCell(values):
+                found.extend(RangeCell(value, value) for value in values)
+            case _:
+                pass
+    return found
+
+
+def _merged(ranges: list[RangeCell], *, whole: bool) -> list[RangeCell]:
+    """Ranges in order, those that touch made one."""
+    merged: list[RangeCell] = []
+    for cell in ranges:
+        if merged and _touch(merged[-1], cell, whole=whole):
+            last = merged[-1]
+            if not _above(last, cell):
+                merged[-1] = RangeCell(last.low, cell.high, last.low_included, cell.high_included)
+        else:
+            merged.append(cell)
+    return merged
+
+
+def _touch(one: RangeCell, other: RangeCell, *, whole: bool) -> bool:
+    if one.high is None or other.low is None:
+        return True
+    high, low = _number(one.high), _number(other.low)
+    if whole:
+        high = high if one.high_included else high - 1
+        low = low if other.low_included else low + 1
+        return low <= high + 1
+    return low < high or (low == high and (one.high_included or other.low_included))

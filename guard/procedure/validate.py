@@ -1,0 +1,458 @@
+"""Whether a procedure makes sense: its types, the order of its steps, its tables and its example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from guard.errors import Problem
+from guard.procedure.expression import Scope, infer
+from guard.procedure.faults import Faults, quoted, suggestion
+from guard.procedure.flow import check_flow
+from guard.procedure.lattice import is_number, takes, type_text
+from guard.procedure.listing import expressions, walk
+from guard.procedure.model import (
+    Aggregate,
+    Arithmetic,
+    Assign,
+    BoolType,
+    Call,
+    Check,
+    Choose,
+    DecimalType,
+    Deny,
+    EnumType,
+    Example,
+    Expr,
+    Extract,
+    For,
+    If,
+    Judge,
+    ListOf,
+    ListType,
+    Literal,
+    Module,
+    Negate,
+    PercentType,
+    Procedure,
+    RecordOf,
+    RecordType,
+    Require,
+    Return,
+    Step,
+    StringType,
+    TextType,
+    Type,
+)
+from guard.procedure.tables import check_table
+from guard.procedure.text import binding, parts, text
+from guard.procedure.bindings import given_type, target_span, types_of
+from guard.procedure.values import conforms
+from guard.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What is not known of a text whose faulty lines were replaced: their places, and the names in them."""
+
+    places: tuple[Span, ...] = ()
+    names: frozenset[str] = frozenset()
+
+    def touches(self, procedure: Procedure) -> bool:
+        """Whether a faulty line stands in a procedure."""
+        end = max((step.at.end for step in walk(procedure.body)), default=procedure.at.end)
+        return any(procedure.at.start <= place.start <= end for place in self.places)
+
+
+CERTAIN = Doubt()
+
+
+def validate(
+    source: Source, module: Module, doubt: Doubt = CERTAIN
+) -> tuple[list[Problem], dict[str, dict[str, Type]]]:
+    """Give what is wrong with a module, and for each procedure the type of each name.
+
+    Problems include warnings. A name that has no type is left out; there is a problem then.
+    """
+    faults = Faults(source)
+    types: dict[str, dict[str, Type]] = {}
+    for table in module.tables.values():
+        check_table(table, faults)
+    for procedure in module.procedures.values():
+        bindings = types_of(module, procedure, doubt.names, faults)
+        scope = Scope(bindings, module.tables, module.numbers)
+        _Procedure(procedure, scope, faults).check()
+        if not doubt.touches(procedure):
+            check_flow(procedure, scope, faults)
+        types[procedure.name] = {name: found for name, found in bindings.items() if found is not None}
+    for example in module.examples.values():
+        if example.procedure not in doubt.names:
+            _check_example(example, module, doubt, faults)
+    return faults.problems, types
+
+
+@dataclass(frozen=True, slots=True)
+class _Procedure:
+    procedure: Procedure
+    scope: Scope
+    faults: Faults
+
+    def check(self) -> None:
+        labels: dict[str, Step] = {}
+        for step in walk(self.procedure.body):
+            self._step(step)
+            for label, labelled in _labels(step):
+                first = labels.setdefault(label, labelled)
+                if first is not labelled:
+                    line, _ = self.faults.source.position(first.at.start)
+                    self.faults(
+                        labelled.at, f"line {line} has the step name {label!r} already", "rename one of them"
+                    )
+            for expression in expressions(step):
+                self._percents(expression)
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Assign():
+                self._assign(step)
+            case Extract() | Judge():
+                self._decision(step)
+            case If(branches=branches):
+                for branch in branches:
+                    if branch.condition is not None:
+                        self._condition(branch.condition, f"behind {branch.keyword}")
+            case For(items=items):
+                self._items(items)
+            case Require(condition=condition):
+                self._condition(condition, "behind require")
+            case Check(condition=condition):
+                self._condition(condition, "behind check")
+            case Return(expression=expression):
+                self._result(expression, self.procedure.result)
+            case Deny(text=reason):
+                if not reason.strip():
+                    self.faults(
+                        step.at, "the reason of this deny is empty", 'say why, such as deny "Too late."'
+                    )
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _assign(self, step: Assign) -> None:
+        found = infer(step.expression, self.scope, self.faults)
+        if found is None:
+            return
+        if step.places is not None and not is_number(found):
+            self.faults(
+                step.expression.at,
+                f"only numbers can be rounded, {_cut(step.expression)} is {type_text(found)}",
+                "leave to and what follows out",
+            )
+        elif isinstance(found, TextType):
+            self.faults(
+                step.expression.at,
+                f"{_cut(step.expression)} is a text, which stays where it is",
+                f"read from it: extract {step.target}: string from {text(step.expression)}",
+            )
+        elif given_type(step, found) is found and not self.scope.numbers.carry_exact:
+            self._unrounded(step)
+
+    def _unrounded(self, step: Assign) -> None:
+        quotient = next(_quotients(step.expression), None)
+        if quotient is None:
+            return
+        if isinstance(step.expression, ListOf | RecordOf):
+            advice = f"round it in a step before: share = {text(quotient)} to 2"
+        else:
+            advice = f"write {step.target} = {text(step.expression)} to 2"
+        self.faults(quotient.at, "the result of / is not rounded, it may have decimals without end", advice)
+
+    def _decision(self, step: Extract | Judge) -> None:
+        if step.where is not None:
+            self._condition(step.where, "behind where")
+        for name in step.sources:
+            found = self.scope.variables.get(name)
+            if step.quote and found is not None and not isinstance(found, TextType | StringType):
+                self.faults(
+                    target_span(self.faults.source.text, step.at, name),
+                    f"a quote is taken from a text, {name!r} is {type_text(found)}",
+                    "leave quote out, or read from an input of type text",
+                )
+
+    def _condition(self, condition: Expr, where: str) -> None:
+        found = infer(condition, self.scope, self.faults)
+        if found is None or isinstance(found, BoolType):
+            return
+        advice = f"compare it: {text(condition)} > 0" if is_number(found) else "write a comparison"
+        self.faults(
+            condition.at, f"a condition stands {where}, {_cut(condition)} is {type_text(found)}", advice
+        )
+
+    def _items(self, items: Expr) -> None:
+        found = infer(items, self.scope, self.faults)
+        if found is not None and not isinstance(found, ListType):
+            self.faults(
+                items.at,
+                f"a loop goes through a list, {_cut(items)} is {type_text(found)}",
+                "loop over a list",
+            )
+
+    def _result(self, expression: Expr, wanted: Type) -> None:
+        match expression, wanted:
+            case RecordOf(), RecordType():
+                self._fields(expression, wanted)
+            case Choose(condition, then, otherwise), _:
+                self._condition(condition, "behind if")
+                self._result(then, wanted)
+                self._result(otherwise, wanted)
+            case ListOf(items), ListType(item):
+                for part in items:
+                    self._result(part, item)
+            case _:
+                found = infer(expression, self.scope, self.faults)
+                if found is not None and not takes(wanted, found):
+                    self._misfit(expression, wanted, found)
+
+    def _fields(self, record: RecordOf, wanted: RecordType) -> None:
+        types = {field.name: field.type for field in wanted.fields}
+        for name, value in record.fields:
+            if name in types:
+                self._result(value, types[name])
+            else:
+                at = target_span(self.faults.source.text, record.at, name)
+                self.faults(at, f"the result has no field {name!r}", suggestion(name, types))
+        missing = [name for name in types if name not in dict(record.fields)]
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            self.faults(record.at, f"the result lacks {listed}", f"add {missing[0]}: ... to it")
+
+    def _misfit(self, expression: Expr, wanted: Type, found: Type) -> None:
+        at, what = expression.at, _cut(expression)
+        match wanted, found:
+            case DecimalType(int(places)), DecimalType() | PercentType():
+                self.faults(
+                    at,
+                    f"the result is {type_text(wanted)}, {what} may have more decimals",
+                    f"round it in a step before: total = {_cut(expression, bare=True)} to {places}",
+                )
+            case _, _ if type_text(wanted) == "int" and is_number(found):
+                self.faults(
+                    at,
+                    f"the result is int, {what} is {type_text(found)}",
+                    f"round it in a step before: total = {_cut(expression, bare=True)} to 0",
+                )
+            case EnumType(options), EnumType((word,)):
+                self.faults(at, f"the result is {type_text(wanted)}, found {what}", suggestion(word, options))
+            case _:
+                self.faults(
+                    at,
+                    f"the result is {type_text(wanted)}, {what} is {type_text(found)}",
+                    f"return {type_text(wanted)}, or change the type behind ->",
+                )
+
+    # --- percents ---------------------------------------------------------------------------------
+
+    def _percents(self, expression: Expr) -> None:
+        """Warn of `100 + 5%`, which is 100.05."""
+        for part in _within(expression):
+            match part:
+                case Arithmetic(op="+" | "-" as op, left=left, right=right):
+                    self._added_percent(part, op, left, right)
+                case _:
+                    pass
+
+    def _added_percent(self, whole: Arithmetic, op: str, left: Expr, right: Expr) -> None:
+        if isinstance(left, Literal) and left.value == 1:
+            return
+        quiet = _Quiet()
+        kinds = [infer(side, self.scope, quiet) for side in (left, right)]
+        if (
+            not isinstance(kinds[1], PercentType)
+            or isinstance(kinds[0], PercentType)
+            or not is_number(kinds[0])
+        ):
+            return
+        verb = "adds" if op == "+" else "takes away"
+        base = text(left) if binding(left) > binding(whole) else f"({text(left)})"
+        self.faults.warning(
+            whole.at,
+            f"this {verb} the number that {_cut(right)} stands for, such as 0.05 for 5%",
+            f"write {base} * (1 {op} {text(right)}) for a share of it",
+        )
+
+
+class _Quiet:
+    """Takes complaints that are made elsewhere already."""
+
+    def __call__(self, span: Span, message: str, help: str) -> None:  # noqa: A002
+        pass
+
+
+def _labels(step: Step) -> Iterator[tuple[str, Step]]:
+    match step:
+        case If(branches=branches):
+            for branch in branches:
+                if branch.label is not None:
+                    yield branch.label, branch  # type: ignore[misc]
+        case _:
+            if step.label is not None:
+                yield step.label, step
+
+
+def _within(expression: Expr) -> Iterator[Expr]:
+    yield expression
+    for part in parts(expression):
+        yield from _within(part)
+
+
+# Functions whose result is one of the numbers they are given, or their sum.
+_PASSING = frozenset({"min", "max", "sum", "abs"})
+
+
+def _quotients(expression: Expr) -> Iterator[Expr]:
+    """The divisions whose result an expression hands on unrounded."""
+    inner: Sequence[Expr] = ()
+    match expression:
+        case Arithmetic(op="/"):
+            yield expression
+        case Arithmetic(op="+" | "-" | "*" | "mod", left=left, right=right):
+            inner = (left, right)
+        case Negate(operand):
+            inner = (operand,)
+        case Choose(_, then, otherwise):
+            inner = (then, otherwise)
+        case Call(function, arguments) if function in _PASSING:
+            inner = arguments
+        case Aggregate(function, term) if function in _PASSING:
+            inner = (term,)
+        case ListOf(items):
+            inner = items
+        case RecordOf(fields):
+            inner = [value for _, value in fields]
+        case _:
+            pass
+    for part in inner:
+        yield from _quotients(part)
+
+
+def _cut(expression: Expr, *, bare: bool = False) -> str:
+    spelt = text(expression)
+    return ("..." if len(spelt) > 40 else spelt) if bare else quoted(spelt)
+
+
+# --- examples ------------------------------------------------------------------------------------
+
+
+def _check_example(example: Example, module: Module, doubt: Doubt, faults: Faults) -> None:
+    procedure = module.procedures.get(example.procedure)
+    if procedure is None:
+        faults(
+            example.at,
+            f"there is no procedure {example.procedure!r} in this file",
+            suggestion(example.procedure, module.procedures),
+        )
+        return
+    inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
+    decisions = {step.target: step.type for step in walk(procedure.body) if isinstance(step, Extract | Judge)}
+    _check_constants(example, example.inputs, inputs, "input", faults)
+    if not doubt.touches(procedure):
+        _check_constants(example, example.decisions, decisions, "decision", faults)
+    missing = [name for name in inputs if name not in example.inputs and name not in doubt.names]
+    if missing:
+        faults(
+            example.at,
+            f"the example lacks {', '.join(map(repr, missing))}",
+            f"add {missing[0]} = {_sample(inputs[missing[0]])}",
+        )
+    always = [step for step in procedure.body if isinstance(step, Extract | Judge)]
+    undecided = [step for step in always if step.target not in example.decisions | dict.fromkeys(doubt.names)]
+    if undecided:
+        faults(
+            example.at,
+            f"the example does not say what the model decides for {', '.join(repr(s.target) for s in undecided)}",
+            f"add decide {undecided[0].target} = {_sample(undecided[0].type)}",
+        )
+
+
+def _check_constants(
+    example: Example,
+    given: Mapping[str, Literal | ListOf | RecordOf],
+    known: Mapping[str, Type],
+    what: str,
+    faults: Faults,
+) -> None:
+    for name, constant in given.items():
+        at = Span(constant.at.start, constant.at.end)
+        if name in known:
+            _check_constant(constant, known[name], name, faults)
+            continue
+        if what == "decision":
+            message = f"{name!r} is nothing the model decides in procedure {example.procedure!r}"
+        else:
+            message = f"the procedure {example.procedure!r} has no input {name!r}"
+        faults(at, message, suggestion(name, known))
+
+
+def _check_constant(constant: Expr, wanted: Type, what: str, faults: Faults) -> None:
+    match constant, wanted:
+        case Literal(value=value), _:
+            reason = conforms(value, wanted)
+            if reason is not None:
+                near = (
+                    suggestion(value, wanted.options)
+                    if _misspelt(value, wanted)
+                    else f"write {_sample(wanted)}"
+                )
+                faults(constant.at, f"{what!r} is {reason}, found {_cut(constant)}", near)
+        case ListOf(items), ListType(item):
+            for part in items:
+                _check_constant(part, item, what, faults)
+        case RecordOf(fields), RecordType(types):
+            _check_record(constant, dict(fields), {field.name: field.type for field in types}, faults)
+        case _:
+            faults(
+                constant.at,
+                f"{what!r} is {type_text(wanted)}, found {_cut(constant)}",
+                f"write {_sample(wanted)}",
+            )
+
+
+def _misspelt(value: object, wanted: Type) -> bool:
+    return isinstance(value, str) and isinstance(wanted, EnumType)
+
+
+def _check_record(
+    constant: Expr, given: Mapping[str, Expr], types: Mapping[str, Type], faults: Faults
+) -> None:
+    for name, value in given.items():
+        if name in types:
+            _check_constant(value, types[name], name, faults)
+        else:
+            faults(value.at, f"the record has no field {name!r}", suggestion(name, types))
+    missing = [name for name in types if name not in given]
+    if missing:
+        faults(
+            constant.at,
+            f"the record lacks {', '.join(map(repr, missing))}",
+            f"add {missing[0]}: {_sample(types[missing[0]])}",
+        )
+
+
+def _sample(type_: Type) -> str:
+    """A constant of a type, for people to write their own after."""
+    match type_:
+        case DecimalType(places):
+            return "12." + "50000000000000000000"[: places or 2] if places != 0 else "12"
+        case PercentType():
+            return "5%"
+        case BoolType():
+            return "true"
+        case StringType() | TextType():
+            return '"..."'
+        case EnumType(options):
+            return f'"{options[0]}"'
+        case ListType(item):
+            return f"[{_sample(item)}]"
+        case RecordType(fields):
+            return "{ " + ", ".join(f"{field.name}: {_sample(field.type)}" for field in fields) + " }"
+        case _:
+            return "12"
