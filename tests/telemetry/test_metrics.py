@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -212,3 +213,11 @@ def test_a_scrape_keeps_to_the_naming_rules(metrics: Metrics) -> None:
         assert family.name.startswith(("stepguard_", "process_"))
         for sample in family.samples:
             assert not sample.name.endswith("_created")
+
+
+def test_missing_steps_that_a_run_only_counts_are_counted_without_a_kind(metrics: Metrics) -> None:
+    finish = play.finished(Outcome.REJECTED, s2_2=StepClass.MISSING, s3=StepClass.MISSING)
+    written = {path: how for path, how in finish.classes.items() if how is not StepClass.MISSING}
+    metrics.run_started(play.info()).finished(replace(finish, classes=written), 1.0)
+    assert total(metrics, "stepguard_steps_total", verdict="missing", step_kind="none") == 2
+    assert total(metrics, "stepguard_steps_total") == 5
