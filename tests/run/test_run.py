@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from guard.check.verdict import Kind
-from guard.dialect.lark import Level
 from guard.errors import InvalidState
 from guard.run.messages import (
     Cancelled,
@@ -32,7 +29,7 @@ from tests.playbook import (
     says,
     violates,
 )
-from tests.run.procedures import LARGER, PREFILL, order, stock, sums
+from tests.run.procedures import LARGER, PREFILL, stock, sums
 
 BEGIN = "@begin sums 3fa92c\n"
 LINES = ["1 a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n", "3 c = 14 - 3 = 11\n", "4 return 11\n"]
@@ -276,15 +273,11 @@ def test_a_malformed_line_is_resumed_once_and_then_rejected() -> None:
         << emits("1")
         << violates(Kind.MALFORMED, "2")
         << closes(Result.VIOLATION)
-        << opens(Strategy.RESUME)
-        >> says(" So b is really 14.\n")
-        << violates(Kind.WRONG_EXPRESSION, "2")
-        << closes(Result.VIOLATION)
-        << opens(Strategy.SCAFFOLD)
-        >> says(" fourteen\n")
+        << opens(Strategy.RESUME, prefix=f"{BEGIN}{LINES[0]}2", temperature=0.5)
+        >> says(" b is fourteen.\n")
         << violates(Kind.MALFORMED, "2")
         << closes(Result.VIOLATION)
-        << finishes(Outcome.REJECTED, answer=None, end=None, trace=BEGIN + LINES[0])
+        << finishes(Outcome.REJECTED, answer=None, end=None, trace=BEGIN + LINES[0], attempts=2)
     )
     assert play
     error = play.finish.error
@@ -298,3 +291,258 @@ def test_a_malformed_line_is_resumed_once_and_then_rejected() -> None:
     assert "resume was tried 1 times at this step" in error.message
     assert "fourteen" not in error.message, "what the model wrote stays with us"
     assert play.finish.steps.missing == 3
+
+
+def test_a_malformed_trace_starts_over_where_nothing_was_delivered() -> None:
+    assert (
+        Playbook(sums(policy=Policy(deliver="hold_all")))
+        << opens()
+        >> says(" a = 3 + 4 = 7\nSo b is 14.\n", tokens=10)
+        << violates(Kind.MALFORMED, "2")
+        << closes(Result.VIOLATION, discarded=4)
+        << opens(Strategy.RESUME)
+        >> says(" Well.\n", tokens=3)
+        << violates(Kind.MALFORMED, "2")
+        << closes(Result.VIOLATION, discarded=3)
+        << opens(Strategy.RESTART, prefix=f"{BEGIN}1", temperature=0.5, attempt=3, resume_from="1")
+        >> says(TRACE.removeprefix(f"{BEGIN}1"))
+        >> ends()
+        << closes(Result.PASSED)
+        << emits("1")
+        << emits("2")
+        << emits("3")
+        << emits("4")
+        << finishes(Outcome.ACCEPTED_AFTER_RETRY)
+    )
+
+
+def test_a_restart_throws_away_the_verified_prefix_too() -> None:
+    assert (
+        Playbook(sums(policy=Policy(deliver="hold_all", ladders=ladders([Action.RESTART]))))
+        << opens()
+        >> says(" a = 3 + 4 = 7\nSo b is 14.\n", tokens=10)
+        << violates(Kind.MALFORMED, "2")
+        << closes(Result.VIOLATION, discarded=10)
+        << opens(Strategy.RESTART, prefix=f"{BEGIN}1")
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED, trace=BEGIN)
+    )
+
+
+def test_an_identical_response_ends_the_resuming() -> None:
+    play = (
+        Playbook(sums(policy=Policy(ladders=ladders([Action.RESUME]), attempts_per_step=9)))
+        << opens()
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> says(" a = 3 + 4")
+        >> says(" = 8\n2 b")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << finishes(Outcome.REJECTED)
+    )
+    assert play
+    assert "identical response" in play.finish.reason
+
+
+def test_vary_false_leaves_temperature_and_seed_to_the_client() -> None:
+    assert (
+        Playbook(sums(policy=Policy(vary=False), temperature=0.2, seed=7, top_p=0.9))
+        << opens(temperature=0.2, seed=7, top_p=0.9)
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME, temperature=0.2, seed=7, top_p=0.9)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
+    )
+
+
+def test_a_retry_raises_the_clients_temperature_and_changes_its_seed() -> None:
+    assert (
+        Playbook(sums(temperature=0.6, seed=7))
+        << opens(temperature=0.6, seed=7)
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME, temperature=0.6, seed=8)
+        >> says(" a = 3 + 4 = 9\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME, temperature=0.65, seed=9)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
+    )
+
+
+def test_a_further_upstream_takes_over_the_verified_prefix_and_keeps_the_run() -> None:
+    list_of_two = Policy(ladders=ladders([Action.FALLBACK, Action.REJECT]))
+    assert (
+        Playbook(sums(PREFILL, LARGER, policy=list_of_two))
+        << opens(upstream="main", model="m")
+        >> says(" a = 3 + 4 = 7\n2 b = 7 * 2 = 15\n")
+        << emits("1")
+        << violates(Kind.WRONG_VALUE, "2")
+        << closes(Result.VIOLATION)
+        << opens(
+            Strategy.FALLBACK,
+            upstream="larger",
+            model="l",
+            prefix=f"{BEGIN}{LINES[0]}2",
+            temperature=None,
+        )
+        >> says(f" b = 7 * 2 = 14\n{LINES[2]}{LINES[3]}")
+        << emits("2")
+        << emits("3")
+        << emits("4")
+        >> ends()
+        << closes(Result.PASSED)
+        << finishes(Outcome.ACCEPTED_BY_FALLBACK, trace=TRACE, attempts=2)
+    )
+
+
+def test_at_the_cap_of_attempts_all_that_is_left_is_repaired() -> None:
+    play = (
+        Playbook(sums(policy=Policy(attempts=1)))
+        << opens()
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME, attempt=2)
+        >> says(" a = 3 + 4 = 7\n2 b = 7 * 2 = 15\n")
+        << emits("1")
+        << violates(Kind.WRONG_VALUE, "2")
+        << closes(Result.VIOLATION)
+        << emits("2", StepClass.REPAIRED)
+        << emits("3", StepClass.REPAIRED)
+        << emits("4", StepClass.REPAIRED)
+        << finishes(Outcome.REPAIRED, trace=TRACE, attempts=2, generations=2)
+    )
+    assert play
+    assert play.finish.steps.repaired == 3
+
+
+def test_at_the_cap_of_attempts_a_run_without_repair_is_rejected() -> None:
+    play = (
+        Playbook(sums(policy=Policy(attempts=1, ladders=ladders([Action.RESUME, Action.REJECT]))))
+        << opens()
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME, attempt=2)
+        >> says(" a = 3 + 4 = 9\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << finishes(Outcome.REJECTED, attempts=2)
+    )
+    assert play
+    assert "all 1 attempts are spent" in play.finish.reason
+
+
+def test_a_refusal_is_an_answer() -> None:
+    assert (
+        Playbook(stock([]))
+        << opens()
+        >> says(' require len(counts) > 0 = false\n1.1 deny "Nothing counted."\n')
+        << emits("1")
+        << emits("1.1")
+        >> ends()
+        << closes(Result.PASSED)
+        << finishes(Outcome.ACCEPTED_FIRST, end="deny", answer="Nothing counted.")
+    )
+
+
+def test_a_wrong_branch_is_never_repaired() -> None:
+    wrong = " require len(counts) > 0 = false\n"
+    play = (
+        Playbook(stock([3, 4]))
+        << opens()
+        >> says(wrong)
+        << violates(Kind.WRONG_BRANCH, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> says(wrong)
+        << violates(Kind.WRONG_BRANCH, "1")
+        << closes(Result.VIOLATION)
+        << finishes(Outcome.REJECTED)
+    )
+    assert play
+    assert play.finish.error is not None
+    assert play.finish.error.code == "wrong_branch"
+
+
+def test_a_loop_is_resumed_at_the_pass_that_went_wrong() -> None:
+    assert (
+        Playbook(stock([3, 4]))
+        << opens(prefix="@begin stock 3fa92c\n1")
+        >> says(" require len(counts) > 0 = true\n2 all = 0\n3 for n in counts = 2\n3[1].1 all = 0 + 3 = 3\n")
+        << emits("1")
+        << emits("2")
+        << emits("3")
+        << emits("3[1].1")
+        >> says("3[2].1 all = 0 + 4 = 4\n")
+        << violates(Kind.WRONG_EXPRESSION, "3[2].1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.SCAFFOLD, resume_from="3[2].1")
+        >> says(" 7\n4 require 7 >= 5 = true\n5 return 7\n")
+        << emits("3[2].1", StepClass.SCAFFOLDED)
+        << emits("4")
+        << emits("5")
+        >> ends()
+        << closes(Result.PASSED)
+        << finishes(Outcome.ACCEPTED_AFTER_RETRY, answer="7")
+    )
+
+
+# --- misuse --------------------------------------------------------------------------------------
+
+
+def test_a_run_is_started_once_and_handles_nothing_before_that() -> None:
+    run = sums()
+    with pytest.raises(InvalidState, match="before the start"):
+        run.handle(says(" a"))
+    run.start()
+    with pytest.raises(InvalidState, match="started once"):
+        run.start()
+
+
+def test_nothing_comes_behind_the_end_of_a_run() -> None:
+    run = sums()
+    run.start()
+    run.handle(Cancelled())
+    for event in (says("x"), ends(), Waited(), OutOfTime(), Cancelled()):
+        with pytest.raises(InvalidState, match="behind the end"):
+            run.handle(event)
+
+
+def test_a_wait_that_nobody_asked_for_is_misuse() -> None:
+    run = sums()
+    run.start()
+    with pytest.raises(InvalidState, match="no wait"):
+        run.handle(Waited())
+
+
+def test_a_run_needs_an_upstream() -> None:
+    run = sums()
+    with pytest.raises(InvalidState, match="needs an upstream"):
+        Run(run._job, Policy(), ())
+
+
+def test_a_run_shows_its_state() -> None:
+    run = sums()
+    states = [repr(run)]
+    run.start()
+    run.handle(says(" a = 3 + 4 = 7\n"))
+    states.append(repr(run))
+    run.handle(Cancelled())
+    states.append(repr(run))
+    assert states == [
+        "<Run of sums: new, 0 lines>",
+        "<Run of sums: open, 1 lines>",
+        "<Run of sums: over, 1 lines>",
+    ]
