@@ -124,6 +124,8 @@ def _why(error: UnexpectedInput, text: str) -> str:
         wanted = "a value"
     elif "PATH" in allowed:
         wanted = "a step number"
+    elif "RETURN" in allowed:
+        wanted = "a name or a word such as return"
     else:
         known = [_NAMES[name] for name in sorted(allowed) if name in _NAMES]
         wanted = (
@@ -256,13 +258,16 @@ class _Reader:
         record: dict[str, Value] = {}
         for field in fields:
             assert isinstance(field, Tree)
-            name, cell = field.children
-            if field.data == "bare_field" or str(name) in record:
+            token, cell = field.children
+            assert isinstance(token, Token)
+            name = "" if field.data == "bare_field" else self._string(token)
+            if field.data == "bare_field" or name in record:
                 raise _Odd(
-                    _start(field), f"expected another field's name in quotation marks, found {str(name)!r}"
+                    _position(token),
+                    f"expected another field's name in quotation marks, found {str(token)!r}",
                 )
             [value] = _alone([cell])
-            record[self._string(name)] = self._value(value)
+            record[name] = self._value(value)
         return record
 
     def _number(self, tree: _Node, sign: str = "") -> Value:

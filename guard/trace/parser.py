@@ -23,22 +23,29 @@ __all__ = ["Limits", "Parser", "read_line", "same_working"]
 class Parser:
     """Reads a trace. `feed` and `close` never raise on any text."""
 
-    __slots__ = ("_closed", "_lines")
+    __slots__ = ("_closed", "_dead", "_lines")
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._lines = Lines(limits)
         self._closed = False
+        self._dead = False  # a limit was exceeded
 
     def feed(self, text: str) -> list[Event]:
         """Take a piece of text, give the events of the lines it ends."""
         if self._closed:
             raise InvalidState("a parser was fed after it was closed")
-        return [_event(line) for line in self._lines.feed(text)]
+        events: list[Event] = []
+        for line in () if self._dead else self._lines.feed(text):
+            events.append(_event(line))
+            if isinstance(events[-1], TooLong):
+                self._dead = True
+                break
+        return events
 
     def close(self) -> list[Event]:
         """Take the end of the text, give the event of a last line that has no end."""
         self._closed = True
-        line = self._lines.close()
+        line = None if self._dead else self._lines.close()
         return [] if line is None else [_event(line)]
 
 
@@ -48,8 +55,7 @@ def _event(line: RawLine | TooLong) -> Event:
 
 def read_line(line: RawLine) -> Event:
     """What a line is."""
-    usual = _usual().fullmatch(line.text)
-    event = _usual_line(usual, line) if usual else None
+    event = usual(line)
     if event is not None:
         return event
     if not line.text.strip(" \t\r"):
@@ -62,7 +68,7 @@ _WORDS: Final = "true|false|if|then|else|and|or|not|in|div|mod|for"
 
 
 @cache
-def _usual() -> re.Pattern[str]:
+def _pattern() -> re.Pattern[str]:
     """Usual lines in canonical spacing: one value, behind a working with brackets at most one deep.
 
     Every choice is decided by the next character or word, and what has been matched is never given
@@ -89,9 +95,13 @@ def _usual() -> re.Pattern[str]:
     )
 
 
-def _usual_line(match: re.Match[str], line: RawLine) -> Line | None:
-    value = _scalar(match["value"])
-    if value is None or (match["working"] is not None and re.search("[0-9.]{41}", match["working"])):
+def usual(line: RawLine) -> Line | None:
+    """The event of a usual line, None where that is for the grammar to say."""
+    match = _pattern().fullmatch(line.text)
+    value = _scalar(match["value"]) if match else None
+    if match is None or value is None:
+        return None
+    if match["working"] is not None and _LONG.search(match["working"]):
         return None
     starts = [line.at + max(match.start(group), 0) for group in ("working", "value")]
     quotes = _quotes(match["quotes"], line.at + match.start("quotes")) if match["quotes"] else ()
@@ -127,6 +137,7 @@ def _scalar(text: str) -> Value | None:
             return parse_number(text)
 
 
+_LONG: Final = re.compile("[0-9.]{41}")
 _QUOTE: Final = re.compile(r' <- ("(?:[^"\\]|\\.)*")')
 
 

@@ -1,0 +1,242 @@
+"""The authority on lines, and the comparison of workings."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lark import Lark
+
+from guard.procedure.model import Value
+from guard.trace.events import Begin, End, Fields, Items, Line, Quote, Scalar, TooLong, Unreadable
+from guard.trace.grammar import lark, read, same_working
+
+
+def scalar(text: str, value: Value, at: int) -> Scalar:
+    return Scalar(working=None, working_at=at, value=value, value_at=at, value_text=text)
+
+
+def test_the_grammar_has_no_conflicts_and_no_terminals_that_collide() -> None:
+    text = files("guard.grammars").joinpath("trace.lark").read_text("utf-8")
+    Lark(text, parser="lalr", lexer="contextual", start=["start", "expression"], strict=True)
+
+
+def test_reads_the_frame() -> None:
+    assert read("@begin invoice 3fa92c", 5, 27) == Begin(procedure="invoice", nonce="3fa92c", at=5, end=27)
+    assert read(" @end  3fa92c\r", 5, 20) == End(nonce="3fa92c", at=5, end=20)
+
+
+def test_reads_a_record_of_workings_and_values() -> None:
+    text = '9 return {"net": 274.50, "due": [1 + 2 = 3, "x"]}'
+    line = read(text, 100, 200)
+    assert isinstance(line, Line)
+    assert (line.path, line.head, line.body_at, line.at, line.end) == ("9", "return", 109, 100, 200)
+    assert isinstance(line.body, Fields)
+    (net, first), (due, second) = line.body.fields
+    assert (net, due) == ("net", "due")
+    assert isinstance(first, Scalar)
+    assert isinstance(second, Items)
+    assert text[first.value_at - 100 :].startswith("274.50,")
+    assert second.items == (
+        Scalar(working="1 + 2", working_at=133, value=3, value_at=141, value_text="3"),
+        scalar('"x"', "x", 144),
+    )
+    assert second.text == '[1 + 2 = 3, "x"]'
+
+
+def test_reads_quotes_behind_a_value() -> None:
+    line = read(r'2 c = "DE" <- "to Bonn" <- "a\nb\u00e9"', 0, 40)
+    assert isinstance(line, Line)
+    assert line.quotes == (Quote(text="to Bonn", at=14), Quote(text="a\nbé", at=27))
+
+
+def test_a_working_without_a_value_is_read_as_such() -> None:
+    line = read("3 tax = 4 * 5", 0, 13)
+    assert isinstance(line, Line)
+    assert line.body == Scalar(working="4 * 5", working_at=8, value=None, value_at=13, value_text="")
+
+
+def test_heads_come_in_canonical_spacing() -> None:
+    heads = {
+        "1 a=1": "a =",
+        "1  if  true": "if",
+        "1 for  x  in  o.xs  =  2": "for x in o.xs =",
+        '1 deny"no"': "deny",
+    }
+    for text, head in heads.items():
+        line = read(text, 0, len(text))
+        assert isinstance(line, Line)
+        assert line.head == head
+
+
+WRONG = {
+    "Sure, here it is:": (0, "expected a step number, found 'Sure, here it is:'"),
+    "1": (1, "expected a name or a word such as return, found the end of the line"),
+    "1 x": (3, None),
+    "1 x = ": (6, "expected a value, found the end of the line"),
+    "1 x = 9**9**9": (8, "expected a value, found '*9**9'"),
+    "1 x = 1e999999": (7, "expected an operator or the end of the line, found 'e999999'"),
+    "1 x = ٣": (6, "expected a value, found '٣'"),
+    "1 x = １２": (6, "expected a value, found '１２'"),  # noqa: RUF001
+    "1 x = 1,234.50": (7, None),
+    "1 x = $5": (6, None),
+    "1 x = 1 < 2 < 3 = true": (12, None),
+    '1 x = "a\x07"': (6, None),
+    '1 x = "a': (6, None),
+    '1 x = "\\x41"': (6, None),
+    '1 x = "\\ud800"': (6, "expected a string of whole characters, found half a surrogate pair"),
+    "1 x = {a: 1}": (7, "expected a field's name in quotation marks, found 'a'"),
+    '1 x = f({"a": 1 + 1 = 2}) = 3': (14, "expected one value, found a working inside another"),
+    '1 x = 1 + 1 = {"a": 1, "a": 2}': (23, None),
+    "1 x = 1 = y": (10, "expected a value, found 'y'"),
+    "1 x = 1 = [1 + 1 = 2]": (11, "expected a value, found a working"),
+    "0 x = 1": (0, None),
+    "1. x = 1": (1, None),
+    "1[0].1 x = 1": (1, None),
+    "8 else": (6, None),
+    "@begin invoice": (14, "expected six hex digits, found the end of the line"),
+    "@end 3FA92C": (5, None),
+    "@stop": (0, None),
+    "- 1 x = 2": (0, None),
+    "**1** x = 2": (0, None),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_says_where_a_line_stops_being_one(text: str) -> None:
+    at, why = WRONG[text]
+    line = read(text, 50, 50 + len(text))
+    assert isinstance(line, Unreadable)
+    assert line.wrong_at - 50 == at
+    assert why is None or line.why == why
+
+
+def test_brackets_are_counted_outside_strings_only() -> None:
+    deep = read("1 x = " + "(" * 61 + "1" + ")" * 61 + " = 1", 0, 1)
+    assert isinstance(deep, Unreadable)
+    assert (deep.wrong_at, deep.why) == (66, "nested deeper than 60 brackets")
+    assert isinstance(read("1 x = " + "(" * 60 + "1" + ")" * 60 + " = 1", 0, 1), Line)
+    assert isinstance(read('1 x = "' + ":( [{" * 90 + '"', 0, 1), Line)
+
+
+@pytest.mark.parametrize("text", ["1 x = {} = 1", "1 x = 1 + {} = 2", "1 x = {}", "1 x = -{}", "1 x = [{}]"])
+def test_a_number_of_too_many_digits_is_over_a_limit_and_never_converted(text: str) -> None:
+    long = text.format("9" * 5000)
+    assert read(long, 10, 9999) == TooLong(limit="40 digits in a number", at=10 + text.index("{"))
+    assert isinstance(read(text.format("9" * 40), 0, 9), Line)
+    assert isinstance(read(text.format("9" * 20 + "." + "9" * 20), 0, 9), Line)
+    assert isinstance(read(text.format("9" * 20 + "." + "9" * 21), 0, 9), TooLong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9**9**9 = 1",
+        "1e999999",
+        "9" * 5000,
+        "1." + "0" * 5000,
+        "NaN",
+        "٣٤٥",
+        "１２３",  # noqa: RUF001
+        "(" * 16_000,
+        "[" * 16_000,
+        "-" * 16_000 + "1",
+        "not " * 4_000 + "true",
+        '"' + "\\" * 16_000,
+        "if true then " * 1_000 + "1",
+        "1 + " * 4_000 + "1",
+        "a." * 8_000 + "a",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_hostile_values_are_decided_at_once(text: str) -> None:
+    read(text, 0, 1)
+    line = f"1 x = {text}"
+    start = perf_counter()
+    event = read(line, 0, len(line))
+    assert perf_counter() - start < 1  # of some 16,000 characters; quadratic ways take minutes
+    assert isinstance(event, Unreadable | TooLong | Line)
+
+
+SAME = [
+    ("4 * 61.20 * (1 - 0%)", "4*61.2*(1-0)"),
+    ("4 * 61.20", "61.20 * 4"),
+    ("1 + 2 * 3", "3 * 2 + 1"),
+    ("(1 + 2) * 3", "3 * ((2 + 1))"),
+    ("a + b + c", "c + (b + a)"),
+    ("5% + 0.5", "0.50 + 0.05"),
+    ("-3 * 2", "2 * (-3)"),
+    ("-(3)", "-3"),
+    ("007", "7.00"),
+    ("-0", "0"),
+    ("not (true)", "not true"),
+    ("(1 < 2) and true", "1 < 2 and true"),
+    ('"\\u00e9" == x', '"e\u0301" == x'),
+    ("min((1), 2)", "min(1, 2)"),
+    ('x in ["a", ("b")]', 'x in ["a","b"]'),
+    ("{ a: 1 + 2 }", '{"a": 2 + 1}'),
+    ("sum(l.qty for l in lines if 1 + l.a > 2)", "sum( l.qty for l in (lines) if l.a + 1 > 2 )"),
+    ("if true then 1 + 2 else x", "if (true) then 2 + 1 else x"),
+]
+DIFFERENT = [
+    ("1 + 2 + 3", "1 + (2 + 3)"),
+    ("a + b + c", "c + a + b"),
+    ("1 - 2", "2 - 1"),
+    ("1 + 2", "3"),
+    ("1 + 2", "1 + 3"),
+    ("2 * 3", "3 + 3"),
+    ("min(1, 2)", "min(2, 1)"),
+    ("1 == 2", "2 == 1"),
+    ("true and false", "false and true"),
+    ('"A"', '"a"'),
+    ("12", '"12"'),
+    ("a", '"a"'),
+    ("true", '"true"'),
+    ("1", "true"),
+    ("--3", "3"),
+    ("3 - -1", "3 + 1"),
+    ("1 / 2", "0.5"),
+    ("x", "y"),
+    ("f(1)", "g(1)"),
+    ("a.b", "a.c"),
+    ("[1, 2]", "[2, 1]"),
+    ("1 +", "1"),
+    ("", "1"),
+    ("9" * 41, "9" * 41 + ".0"),
+    ('"\\ud800"', '"\\ud801"'),
+    ("[1 = 1]", "[1]"),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SAME)
+def test_what_does_not_matter_is_left_out_of_account(left: str, right: str) -> None:
+    assert same_working(left, right)
+    assert same_working(right, left)
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+def test_nothing_else_is(left: str, right: str) -> None:
+    assert not same_working(left, right)
+    assert not same_working(right, left)
+
+
+def test_long_workings_are_compared_in_linear_time() -> None:
+    for chain in ("1 + ", "1 - ", "- ", "not "):
+        start = perf_counter()
+        assert not same_working(chain * 3000 + "1", chain * 3000 + "2")
+        assert perf_counter() - start < 3
+
+
+@given(st.text(max_size=60), st.text('0123456789.%+-*/()[]{}"\\ aif=,:<>-@tru e', max_size=60))
+def test_no_text_makes_reading_or_comparing_raise(anything: str, alike: str) -> None:
+    for text in (anything, alike, f"1 x = {alike}", f"2 if {anything}"):
+        event = read(text or "x", 0, len(text) + 1)
+        assert not isinstance(event, Unreadable) or 0 <= event.wrong_at <= max(len(text), 1)
+        same_working(text, alike)
+
+
+def test_the_grammar_is_built_once() -> None:
+    assert lark() is lark()
