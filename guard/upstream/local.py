@@ -152,10 +152,7 @@ class LocalUpstream:
         assert self._log_reader is not None
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._log_reader), 1)
-        last = "; ".join(self._log)[-500:]
-        raise UpstreamConnectError(
-            f"the local model did not start: {self._model.name}: {last or 'no output'}"
-        )
+        raise UpstreamConnectError(f"the local model did not start: {self._model.name}: {self._complaint()}")
 
     async def _keep_log(self, stream: asyncio.StreamReader) -> None:
         async for line in stream:
