@@ -27,7 +27,7 @@ from prometheus_client import (
 from guard.check.verdict import Judgement, Kind, Violation
 from guard.procedure.model import StepKind
 from guard.run.messages import Close, Emit, Finish, Open, Outcome, Result, StepClass, Strategy, Usage
-from guard.telemetry.observer import Observer, Refusal, RunInfo, RunObserver, Stage
+from guard.telemetry.observer import CLIENT_GONE, Observer, Refusal, RunInfo, RunObserver, Stage
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -35,6 +35,9 @@ NO_PROCEDURE: Final = "(none)"  # no name: parentheses cannot occur in one
 NO_STEP: Final = "none"
 OTHER: Final = "other"
 MAX_CODES: Final = 100  # different values of `code`; more are folded into `other`
+
+# What requests without a procedure can come to.
+UNBOUND: Final = (Outcome.PASSTHROUGH, Outcome.ERROR, Outcome.CANCELLED)
 
 # Outcomes after which a step that is missing is nobody's infidelity: the run was stopped from outside.
 STOPPED: Final = frozenset({Outcome.ERROR, Outcome.CANCELLED})
@@ -68,7 +71,7 @@ class _Procedure:
 
     def __init__(self, metrics: Metrics, name: str, kinds: Collection[StepKind] = ()) -> None:
         bound = tuple(outcome for outcome in Outcome if outcome is not Outcome.PASSTHROUGH)
-        outcomes = bound if kinds else (Outcome.PASSTHROUGH, Outcome.ERROR)
+        outcomes = bound if kinds else UNBOUND
         strategies = tuple(Strategy) if kinds else ()
         blamed = (*sorted(set(kinds)), NO_STEP) if kinds else ()
         self.requests = _Children(metrics.requests, name, product(outcomes))
@@ -186,9 +189,10 @@ class Metrics(Observer):
         return _RunMetrics(self, self._procedures.get(info.procedure, self._unbound), info.step_kinds)
 
     def request_refused(self, refusal: Refusal) -> None:
-        """See `Observer`: counts as an `error`, and by its code."""
+        """See `Observer`: counts as an `error`, or as `cancelled` by its client, and by its code."""
         procedure = self._procedures.get(refusal.procedure or "", self._unbound)
-        procedure.requests[Outcome.ERROR,].inc()
+        gone = refusal.status == CLIENT_GONE
+        procedure.requests[Outcome.CANCELLED if gone else Outcome.ERROR,].inc()
         if refusal.code in self._codes or len(self._codes) < MAX_CODES:
             self._codes.add(refusal.code)
             self.refused.labels(refusal.code).inc()

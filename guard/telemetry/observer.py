@@ -22,13 +22,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 from guard.check.verdict import Judgement
 from guard.procedure.model import StepKind
 from guard.run.messages import Close, Emit, Finish, Open
 
 log = logging.getLogger(__name__)
+
+CLIENT_GONE: Final = 499  # nginx's number for a client that went away
 
 
 class Stage(StrEnum):
@@ -63,7 +65,8 @@ class RunInfo:
 class Refusal:
     """A request that was answered with an error before, or without, a run.
 
-    `code` is the error's code on the wire, `procedure` the one it was bound to, if it came that far.
+    `code` is the error's code on the wire, `procedure` the one it was bound to, if it came that far;
+    `status` is CLIENT_GONE where nobody waited for the answer.
     """
 
     code: str

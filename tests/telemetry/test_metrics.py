@@ -170,6 +170,14 @@ def test_a_procedure_named_by_a_client_never_becomes_a_label(metrics: Metrics) -
     assert total(metrics, "stepguard_requests_total", procedure="(none)", outcome="error") == 1
 
 
+def test_a_client_that_left_before_its_run_began_is_no_error(metrics: Metrics) -> None:
+    metrics.request_refused(Refusal(code="client_gone", status=499, procedure="invoice"))
+    metrics.request_refused(Refusal(code="client_gone", status=499))
+    assert total(metrics, "stepguard_requests_total", outcome="error") == 0
+    assert total(metrics, "stepguard_requests_total", outcome="cancelled", procedure="invoice") == 1
+    assert total(metrics, "stepguard_requests_total", outcome="cancelled", procedure="(none)") == 1
+
+
 def test_error_codes_beyond_a_limit_are_folded_into_other(metrics: Metrics) -> None:
     for number in range(MAX_CODES + 7):
         metrics.request_refused(Refusal(code=f"code_{number}", status=400))
