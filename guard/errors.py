@@ -77,8 +77,8 @@ class ConfigError(GuardError):
     def __init__(self, problems: Sequence[tuple[str, str]], *, file: str = "") -> None:
         self.problems = tuple(problems)
         self.file = file
-        where = f"{file}: " if file else ""
-        super().__init__("\n".join(f"{where}{key}: {message}" for key, message in self.problems))
+        places = (": ".join(filter(None, (file, *problem))) for problem in self.problems)
+        super().__init__("\n".join(places))
 
 
 class RequestError(GuardError):

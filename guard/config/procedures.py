@@ -1,0 +1,80 @@
+"""Procedure files and folders of them, compiled; all their problems at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from guard.errors import ConfigError, ProcedureError
+from guard.procedure.execute import Program
+from guard.procedure.load import load
+
+log = logging.getLogger(__name__)
+
+SHIPPED = "guard.examples"
+SUFFIX = ".proc"
+
+Problems = list[tuple[str, str]]  # (path of the key, what is wrong)
+
+
+def load_procedures(paths: Sequence[Path] | None) -> Mapping[str, Program]:
+    """Compile the procedures of some files and folders, or those that ship with stepguard, by name.
+
+    Raises `ConfigError` with all that is wrong: files that are not there, procedures that cannot be
+    compiled, names that are defined twice.
+    """
+    problems: Problems = []
+    programs: dict[str, Program] = {}
+    origins: dict[str, str] = {}
+    for key, file in _shipped() if paths is None else _files(paths, problems):
+        for name, program in _compile(key, file, problems).items():
+            if name in programs:
+                message = f"procedure {name!r} is defined twice, in {origins[name]} and in {file}; rename one"
+                problems.append((key, message))
+            else:
+                programs[name], origins[name] = program, str(file)
+    if problems:
+        raise ConfigError(problems)
+    return programs
+
+
+def _shipped() -> Iterator[tuple[str, Traversable]]:
+    folders = sorted(resources.files(SHIPPED).iterdir(), key=lambda entry: entry.name)
+    for folder in folders:
+        if folder.is_dir():
+            files = sorted(folder.iterdir(), key=lambda entry: entry.name)
+            yield from (("procedures", file) for file in files if file.name.endswith(SUFFIX))
+
+
+def _files(paths: Sequence[Path], problems: Problems) -> Iterator[tuple[str, Path]]:
+    """Each file with the key that names it; a folder stands for all procedure files below it."""
+    for index, path in enumerate(paths):
+        key = f"procedures[{index}]"
+        if path.is_dir():
+            files = sorted(path.rglob(f"*{SUFFIX}"))
+            if not files:
+                problems.append((key, f"no file below {str(path)!r} ends in {SUFFIX}"))
+            yield from ((key, file) for file in files)
+        elif path.is_file():
+            yield key, path
+        else:
+            problems.append((key, f"there is no file or folder {str(path)!r}"))
+
+
+def _compile(key: str, file: Traversable | Path, problems: Problems) -> Mapping[str, Program]:
+    try:
+        library = load(file.read_text(encoding="utf-8"), str(file))
+    except ProcedureError as error:
+        problems.extend((key, str(problem)) for problem in error.problems)
+    except UnicodeDecodeError as error:
+        problems.append((key, f"{file} is not UTF-8 text: {error.reason} at byte {error.start}"))
+    except OSError as error:
+        problems.append((key, f"{file} cannot be read: {error.strerror}"))
+    else:
+        for warning in library.warnings:
+            log.warning("%s", warning)
+        return library.procedures
+    return {}

@@ -1,0 +1,142 @@
+"""What all requests share: the compiled procedures, the upstreams, the policies and who listens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from guard.config.settings import (
+    Config,
+    HttpUpstream,
+    LocalUpstream,
+    PolicySettings,
+    Route,
+    ScriptedUpstream,
+    UpstreamSettings,
+)
+from guard.errors import ConfigError
+from guard.procedure.execute import Program
+from guard.procedure.model import StepKind
+from guard.run.policy import Policy
+from guard.telemetry import spans
+from guard.telemetry.metrics import Metrics
+from guard.telemetry.observer import FanOut, Observer
+from guard.trace import prompt
+from guard.upstream import http, local, scripted
+from guard.upstream.base import Upstream
+from guard.upstream.model import resolve
+
+DEFAULT_POLICY = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enforced:
+    """A policy: what the file says of it, and the part of it that a run follows."""
+
+    settings: PolicySettings
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Made once and never changed; a request keeps the one it started with."""
+
+    config: Config
+    programs: Mapping[str, Program]
+    instructions: Mapping[str, str]  # the prompt of each procedure, the same for all requests
+    upstreams: Mapping[str, Upstream]
+    policies: Mapping[str, Enforced]
+    observer: Observer
+    metrics: Metrics
+
+    def upstream_names(self, route: Route | None) -> tuple[str, ...]:
+        """Give the upstreams of a request, the first one first."""
+        names = (route.upstream if route else None) or self.config.defaults.upstream
+        return names or (next(iter(self.upstreams)),)
+
+    async def start(self) -> None:
+        """Get every upstream ready. Raises `UpstreamError` or `ConfigError`; nothing is left running then."""
+        try:
+            for upstream in self.upstreams.values():
+                await upstream.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Release the upstreams and let the observers send what they hold."""
+        for upstream in self.upstreams.values():
+            await upstream.close()
+        self.observer.close()
+
+
+def build(config: Config, environment: Mapping[str, str] = os.environ) -> Service:
+    """Make what requests share. Raises `ConfigError` with all that is wrong."""
+    programs = config.programs
+    problems: list[tuple[str, str]] = []
+    upstreams: dict[str, Upstream] = {}
+    for name, settings in config.upstreams.items():
+        try:
+            upstreams[name] = _upstream(name, settings)
+        except ConfigError as error:
+            key = f"upstreams.{name}.{'file' if isinstance(settings, ScriptedUpstream) else 'model'}"
+            problems += [(key, f"{where}: {message}") for where, message in error.problems]
+    if problems:
+        raise ConfigError(problems)
+    metrics = _metrics(config, programs, upstreams)
+    return Service(
+        config=config,
+        programs=programs,
+        instructions={name: prompt.instructions(program) for name, program in programs.items()},
+        upstreams=upstreams,
+        policies={
+            name: Enforced(settings=settings, policy=settings.policy)
+            for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
+        },
+        observer=_observer(config, metrics, environment),
+        metrics=metrics,
+    )
+
+
+def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
+    match settings:
+        case HttpUpstream():
+            return http.HttpUpstream(
+                name,
+                settings.base_url,
+                kind=settings.kind,
+                model=settings.model,
+                api_key=settings.api_key.get_secret_value() or None,
+                pass_key=settings.pass_key,
+                timeouts=http.Timeouts(
+                    connect_s=settings.connect_s, first_s=settings.first_s, idle_s=settings.idle_s
+                ),
+            )
+        case LocalUpstream():
+            local.require_runtime()
+            return local.LocalUpstream(
+                name,
+                resolve(settings.model),
+                threads=settings.threads,
+                context=settings.context,
+                slots=settings.slots,
+            )
+        case ScriptedUpstream():
+            return scripted.ScriptedUpstream(name, scripted.load_script(settings.file))
+
+
+def _metrics(config: Config, programs: Mapping[str, Program], upstreams: Mapping[str, Upstream]) -> Metrics:
+    kinds: dict[str, set[StepKind]] = {
+        name: set(program.step_numbers.values()) for name, program in programs.items()
+    }
+    models = {upstream.target.model for upstream in upstreams.values()}
+    models |= {route.upstream_model or "" for route in config.routes}
+    return Metrics(kinds, models=models - {""}, version=version("stepguard"))
+
+
+def _observer(config: Config, metrics: Metrics, environment: Mapping[str, str]) -> Observer:
+    kinds = {name: settings.kind for name, settings in config.upstreams.items()}
+    spanning = spans.from_environment(environment, version=version("stepguard"), upstreams=kinds)
+    return FanOut([metrics] if spanning is None else [metrics, spanning])

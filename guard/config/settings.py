@@ -1,0 +1,298 @@
+"""What the operator's file may say: its keys, their types, their defaults and their meaning."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+
+from guard.config.procedures import load_procedures
+from guard.dialect.lark import Level
+from guard.procedure.execute import Program
+from guard.run.policy import LADDERS, Action, Policy, ladders
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a listener on `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _below_the_file(path: Path, info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("folder", ".")) / path.expanduser()
+
+
+RelativePath = Annotated[Path, AfterValidator(_below_the_file)]
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    Field(min_length=1),
+]
+Mode = Literal["enforce", "off"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Server(_Section):
+    """The listener for clients."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    api_keys: tuple[SecretStr, ...] = Field(
+        default=(),
+        validate_default=True,
+        description="keys that clients must send as a bearer token; required unless `host` is loopback",
+    )
+    max_body_bytes: int = Field(
+        default=4_000_000, ge=1_000, description="longest request body; a longer one is answered with 413"
+    )
+    max_requests: int = Field(
+        default=256,
+        ge=1,
+        description="requests served at the same time; more are answered with 503 and Retry-After",
+    )
+    drain_s: float = Field(
+        default=30,
+        ge=0,
+        description="seconds that running requests get to finish when the server is told to stop",
+    )
+
+    @field_validator("api_keys")
+    @classmethod
+    def _closed(cls, keys: tuple[SecretStr, ...], info: ValidationInfo) -> tuple[SecretStr, ...]:
+        if any(not key.get_secret_value() for key in keys):
+            raise ValueError("a key is empty; is the variable that should hold it set?")
+        if not keys and not is_loopback(str(info.data.get("host", ""))):
+            raise ValueError("at least one key is required, since `host` is not a loopback address")
+        return keys
+
+
+class Admin(_Section):
+    """The listener for /metrics, /healthz and /readyz. It asks for no key: keep it off public networks."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=9464, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+
+
+def _http_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"expected a URL such as http://127.0.0.1:9000/v1, found {url!r}")
+    if parts.query or parts.fragment or parts.username:
+        raise ValueError("the URL must have no query, fragment or user; a key goes into api_key")
+    return url.rstrip("/")
+
+
+class HttpUpstream(_Section):
+    """A model server that is reached over HTTP."""
+
+    kind: Literal["generic", "llama.cpp"] = Field(
+        description="`generic`: any OpenAI-compatible server; `llama.cpp`: with prefill and grammars"
+    )
+    base_url: Annotated[str, AfterValidator(_http_url)] = Field(
+        description="where its API begins, with `/v1` if it has one"
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="key sent to it as a bearer token; empty: none")
+    pass_key: bool = Field(
+        default=False, description="pass the client's own key on; not together with `api_key`"
+    )
+    model: str = Field(default="", description="model to ask it for; empty: the one that the client names")
+    connect_s: float = Field(default=5, gt=0, description="seconds to wait for a connection")
+    first_s: float = Field(default=120, gt=0, description="seconds to wait until the model says something")
+    idle_s: float = Field(default=30, gt=0, description="seconds to wait between two things that it says")
+
+    @field_validator("pass_key")
+    @classmethod
+    def _one_key(cls, pass_key: bool, info: ValidationInfo) -> bool:
+        own = info.data.get("api_key")
+        if pass_key and own and own.get_secret_value():
+            raise ValueError("pass_key and api_key exclude each other")
+        return pass_key
+
+
+class LocalUpstream(_Section):
+    """llama.cpp in a child process of the server; needs the extra `local`."""
+
+    kind: Literal["local"] = Field(description="the embedded model runtime")
+    model: RelativePath | None = Field(
+        default=None,
+        description="a GGUF file; without one, the default model that `stepguard model pull` gets",
+    )
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="threads that generate; default: one less than there are cores",
+    )
+    context: int = Field(default=8192, ge=512, description="tokens of context that each slot has")
+    slots: int = Field(default=2, ge=1, le=64, description="generations at the same time")
+
+
+class ScriptedUpstream(_Section):
+    """Plays replies from a file, for tests and demonstrations."""
+
+    kind: Literal["scripted"] = Field(description="replies from a file")
+    file: RelativePath = Field(description="the YAML file with the replies")
+
+
+UpstreamSettings: TypeAlias = Annotated[
+    HttpUpstream | LocalUpstream | ScriptedUpstream,
+    Field(discriminator="kind"),
+]
+
+
+def _only_local() -> dict[str, UpstreamSettings]:
+    return {"local": LocalUpstream(kind="local")}
+
+
+class PolicySettings(_Section):
+    """How a procedure is enforced."""
+
+    attempts: int = Field(
+        default=12, ge=1, le=1000, description="generations opened because of a violation, at most"
+    )
+    attempts_per_step: int = Field(
+        default=2, ge=1, le=100, description="the same action on the same step, at most"
+    )
+    actions: Annotated[
+        tuple[Action, ...] | None, BeforeValidator(lambda value: None if value == "default" else value)
+    ] = Field(
+        default=None,
+        description="what to do about a violation: `default` (by its kind) or a list, tried in order",
+    )
+    vary: bool = Field(
+        default=True, description="whether a retry may raise the temperature that the client asked for"
+    )
+    force: Level = Field(
+        default=Level.OPERANDS,
+        description="how much of each line is given to the model; `values`: all that can be computed",
+    )
+    output_tokens: int = Field(
+        default=8000, ge=1, description="tokens over all generations of one request, at most"
+    )
+    seconds: float = Field(default=120, gt=0, description="seconds for one request, at most")
+    deliver: Literal["hold_step", "hold_all"] = Field(
+        default="hold_step",
+        description="`hold_step`: a step leaves when it is verified; `hold_all`: when all are",
+    )
+    content: Literal["answer", "trace", "both"] = Field(default="answer", description="what the client reads")
+    steps_as: Literal["reasoning", "none"] = Field(
+        default="reasoning",
+        description="where the steps go when `content` is `answer`: the field reasoning_content, or nowhere",
+    )
+    reveal: bool = Field(
+        default=False, description="whether reports show what was expected and found, not only kind and step"
+    )
+    commit_after_s: float = Field(
+        default=10,
+        ge=0,
+        description="seconds until a stream is opened with no step verified; later errors are sent in it",
+    )
+
+    @property
+    def policy(self) -> Policy:
+        """The part of it that a run follows."""
+        return Policy(
+            attempts=self.attempts,
+            attempts_per_step=self.attempts_per_step,
+            ladders=LADDERS if self.actions is None else ladders(self.actions),
+            vary=self.vary,
+            force=self.force,
+            output_tokens=self.output_tokens,
+            seconds=self.seconds,
+            deliver=self.deliver,
+        )
+
+
+class Route(_Section):
+    """What is done with requests for some models. The first route that fits counts."""
+
+    model: str = Field(
+        default="*", description="the model that the client names; `*` and `?` stand for any characters"
+    )
+    api_key: SecretStr | None = Field(default=None, description="only for the client with this key")
+    procedure: str | None = Field(
+        default=None, description="the procedure that is bound; none: the request passes through"
+    )
+    upstream: Names | None = Field(
+        default=None, description="an upstream, or a list: the next one is the fallback"
+    )
+    upstream_model: str | None = Field(
+        default=None, description="model to ask the first upstream for; needs `procedure`"
+    )
+    policy: str | None = Field(default=None, description="the policy")
+    mode: Mode | None = Field(default=None, description="`enforce`, or `off`: bound requests pass through")
+    override: bool = Field(
+        default=False, description="whether the client may bind another procedure or policy"
+    )
+
+    @field_validator("upstream_model")
+    @classmethod
+    def _only_where_bound(cls, model: str | None, info: ValidationInfo) -> str | None:
+        if model and not info.data.get("procedure"):
+            raise ValueError("needs a procedure: requests without one pass through unchanged")
+        return model
+
+
+class Defaults(_Section):
+    """What counts where a route says nothing."""
+
+    upstream: Names | None = Field(
+        default=None,
+        description="an upstream, or a list: the next one is the fallback; default: the first of all",
+    )
+    policy: str = Field(default="default", description="the policy")
+    mode: Mode = Field(default="enforce", description="`enforce`, or `off`: bound requests pass through")
+    unbound: Literal["pass", "refuse"] = Field(
+        default="pass", description="what happens to requests without a procedure"
+    )
+
+
+class Config(_Section):
+    """All that the file may say; what is left out is as without a file."""
+
+    server: Server = Server()
+    admin: Admin = Admin()
+    procedures: tuple[RelativePath, ...] | None = Field(
+        default=None,
+        description="procedure files and folders of them; default: those that ship with stepguard",
+    )
+    upstreams: dict[str, UpstreamSettings] = Field(
+        default_factory=_only_local,
+        min_length=1,
+        description="model servers by name; default: the local model",
+    )
+    policies: dict[str, PolicySettings] = Field(default_factory=dict, description="policies by name")
+    routes: tuple[Route, ...] = Field(
+        default=(), description="what is done with requests, by the model they name"
+    )
+    defaults: Defaults = Defaults()
+
+    @cached_property
+    def programs(self) -> Mapping[str, Program]:
+        """The compiled procedures by name. Raises `ConfigError` with all their problems."""
+        return load_procedures(self.procedures)
+
+
+def default_config() -> Config:
+    """Give what counts without a file: the local model, a model name for each shipped procedure."""
+    programs = Config().programs
+    return Config(routes=tuple(Route(model=name, procedure=name, override=True) for name in programs))

@@ -1,0 +1,273 @@
+"""The operator's file: what it gives, and how every mistake in it is named at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from guard.config import Config, default_config, load_config
+from guard.config.settings import HttpUpstream, LocalUpstream, ScriptedUpstream
+from guard.dialect.lark import Level
+from guard.errors import ConfigError
+from guard.run.policy import LADDERS, Action
+
+CHAIN = """
+procedure chain(a: int, b: int) -> int
+  s = a + b
+  return s * 2
+"""
+
+WHOLE = """
+server: {host: 127.0.0.1, port: 8000}
+admin:  {host: 127.0.0.1, port: 9464}
+procedures: [procedures/]
+upstreams:
+  main: {kind: generic, base_url: http://127.0.0.1:9000/v1, api_key: ${UPSTREAM_KEY:-}}
+policies:
+  default:
+    attempts: 12           # generations opened because of a violation
+    actions: default       # the ladder by kind; or a list: [resume, scaffold, fallback, repair, reject]
+    content: answer        # answer | trace | both
+    force: operands        # none | shape | operands | values
+    output_tokens: 8000    # over all attempts
+    seconds: 120
+    deliver: hold_step
+routes:
+  - {model: "chain-*", procedure: chain, upstream: main, upstream_model: gpt-x, policy: default}
+defaults: {upstream: main, policy: default, mode: enforce, unbound: pass}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "procedures").mkdir()
+    (tmp_path / "procedures" / "chain.proc").write_text(CHAIN)
+    return tmp_path
+
+
+def read(folder: Path, text: str, environment: dict[str, str] | None = None) -> Config:
+    path = folder / "stepguard.yaml"
+    path.write_text(dedent(text), encoding="utf-8")
+    return load_config(path, environment or {})
+
+
+def problems(folder: Path, text: str, environment: dict[str, str] | None = None) -> dict[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        read(folder, text, environment)
+    assert str(folder / "stepguard.yaml") in str(caught.value)
+    return dict(caught.value.problems)
+
+
+def test_the_documented_file_is_read(folder: Path) -> None:
+    config = read(folder, WHOLE)
+    assert list(config.programs) == ["chain"]
+    main = config.upstreams["main"]
+    assert isinstance(main, HttpUpstream)
+    assert main.base_url == "http://127.0.0.1:9000/v1"
+    assert main.api_key.get_secret_value() == ""
+    policy = config.policies["default"].policy
+    assert policy.ladders is LADDERS
+    assert policy.force is Level.OPERANDS
+    assert config.routes[0].upstream == ("main",)
+
+
+def test_without_a_file_it_is_the_local_model_and_the_shipped_procedures() -> None:
+    config = default_config()
+    assert isinstance(config.upstreams["local"], LocalUpstream)
+    assert {"chain", "invoice", "parcel"} <= set(config.programs)
+    assert {route.model: route.procedure for route in config.routes} == {
+        name: name for name in config.programs
+    }
+
+
+def test_an_empty_file_is_as_no_file(folder: Path) -> None:
+    assert read(folder, "# nothing\n").server.port == 8000
+
+
+def test_a_list_of_actions_counts_for_every_kind(folder: Path) -> None:
+    config = read(folder, "policies: {strict: {actions: [resume, reject]}}")
+    ladders = config.policies["strict"].policy.ladders
+    assert {tuple(rung.action for rung in ladder) for ladder in ladders.values()} == {
+        (Action.RESUME, Action.REJECT)
+    }
+
+
+def test_paths_are_relative_to_the_file(folder: Path, tmp_path: Path) -> None:
+    config = read(
+        folder, "procedures: [procedures/chain.proc]\nupstreams: {s: {kind: scripted, file: s.yaml}}"
+    )
+    scripted = config.upstreams["s"]
+    assert isinstance(scripted, ScriptedUpstream)
+    assert scripted.file == tmp_path / "s.yaml"
+    assert list(config.programs) == ["chain"]
+
+
+def test_several_upstreams_are_the_row_of_fallbacks(folder: Path) -> None:
+    text = """
+    procedures: [procedures/]
+    upstreams:
+      small: {kind: generic, base_url: http://a/v1}
+      large: {kind: generic, base_url: http://b/v1}
+    routes: [{procedure: chain, upstream: [small, large]}]
+    """
+    assert read(folder, text).routes[0].upstream == ("small", "large")
+
+
+# --- variables -----------------------------------------------------------------------------------
+
+
+def test_variables_stand_anywhere_in_a_value(folder: Path) -> None:
+    text = "server: {port: ${PORT}, api_keys: ['a-${NAME:-b}-c']}\nadmin: {port: ${ADMIN:-9000}}"
+    config = read(folder, text, {"PORT": "1234"})
+    assert (config.server.port, config.admin.port) == (1234, 9000)
+    assert config.server.api_keys[0].get_secret_value() == "a-b-c"
+
+
+def test_a_variable_cannot_change_the_structure(folder: Path) -> None:
+    hostile = "x, port: 1}\nadmin: {port: 2} # "
+    config = read(folder, "server: {api_keys: [${KEY}]}", {"KEY": hostile})
+    assert config.server.api_keys[0].get_secret_value() == hostile
+    assert config.admin.port == 9464
+
+
+def test_a_doubled_dollar_is_a_plain_one(folder: Path) -> None:
+    config = read(folder, "server: {api_keys: ['$${PORT}']}")
+    assert config.server.api_keys[0].get_secret_value() == "${PORT}"
+
+
+def test_a_variable_in_a_comment_need_not_be_set(folder: Path) -> None:
+    assert read(folder, "server: {port: 1} # ${UNSET}").server.port == 1
+
+
+def test_an_unset_variable_is_named_once(folder: Path) -> None:
+    found = problems(folder, "server: {port: ${PORT}}\nadmin: {port: ${}}")
+    assert found == {
+        "server.port": "the variable PORT is not set; set it, or write ${PORT:-default}",
+        "admin.port": "expected ${NAME} or ${NAME:-default}, found '${}'",
+    }
+
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+
+def test_every_mistake_is_named_at_once_with_the_path_of_its_key(folder: Path) -> None:
+    (folder / "procedures" / "bad.proc").write_text("procedure bad(a: int) -> int\n  return b\n")
+    found = problems(
+        folder,
+        """
+        sever: {}
+        server: {port: 99999, max_body_bytes: ten}
+        procedures: [procedures/, nowhere/]
+        upstreams:
+          main: {kind: generic, base_url: "127.0.0.1:9000", api_kye: x}
+          other: {kind: vllm}
+          third: {base_url: http://a}
+        policies:
+          default: {actions: [resume, pray], seconds: .inf, mode: strict}
+        routes:
+          - {procedure: chian, upstream: mian, policy: defualt, upstream_model: 3}
+          - {upstream_model: gpt-x}
+        defaults: {mode: observe, upstream: [main, elsewhere]}
+        """,
+    )
+    assert found["sever"] == "unknown key; did you mean 'server'?"
+    assert "less than or equal to 65535" in found["server.port"]
+    assert "found 'ten'" in found["server.max_body_bytes"]
+    assert "there is no file or folder" in found["procedures[1]"]
+    assert "bad.proc:2" in found["procedures[0]"]
+    assert "expected a URL" in found["upstreams.main.base_url"]
+    assert found["upstreams.main.api_kye"] == "unknown key; did you mean 'api_key'?"
+    assert "'vllm'" in found["upstreams.other.kind"]
+    assert "is required" in found["upstreams.third.kind"]
+    assert "'pray'" in found["policies.default.actions[1]"]
+    assert "finite" in found["policies.default.seconds"]
+    assert found["policies.default.mode"].startswith("unknown key; ")
+    assert found["routes[0].upstream"] == "there is no upstream 'mian'; did you mean 'main'?"
+    assert found["routes[0].policy"] == "there is no policy 'defualt'; did you mean 'default'?"
+    assert "valid string" in found["routes[0].upstream_model"]
+    assert "needs a procedure" in found["routes[1].upstream_model"]
+    assert "'enforce' or 'off'" in found["defaults.mode"]
+    assert "'elsewhere'" in found["defaults.upstream"]
+
+
+def test_an_unknown_procedure_is_named_where_the_procedures_are_right(folder: Path) -> None:
+    found = problems(folder, "procedures: [procedures/]\nroutes: [{procedure: chian}]\nserver: {prt: 1}")
+    assert found["routes[0].procedure"] == "there is no procedure 'chian'; did you mean 'chain'?"
+    assert "server.prt" in found
+
+
+def test_a_procedure_defined_in_two_files_is_an_error(folder: Path) -> None:
+    (folder / "procedures" / "again.proc").write_text(CHAIN)
+    found = problems(folder, "procedures: [procedures/]")
+    assert "'chain' is defined twice" in found["procedures[0]"]
+
+
+def test_a_server_that_others_can_reach_needs_keys(folder: Path) -> None:
+    found = problems(folder, "server: {host: 0.0.0.0}")
+    assert found == {
+        "server.api_keys": "at least one key is required, since `host` is not a loopback address"
+    }
+    assert read(folder, "server: {host: 0.0.0.0, api_keys: [k]}").server.host == "0.0.0.0"
+    assert read(folder, "server: {host: '::1'}").server.host == "::1"
+
+
+def test_an_empty_key_is_no_key(folder: Path) -> None:
+    assert "empty" in problems(folder, "server: {api_keys: ['${KEY:-}']}")["server.api_keys"]
+
+
+def test_a_route_for_a_key_that_nobody_has_is_an_error(folder: Path) -> None:
+    found = problems(folder, "server: {api_keys: [a]}\nroutes: [{api_key: b}]")
+    assert found == {"routes[0].api_key": "is not one of server.api_keys"}
+
+
+def test_a_key_is_never_shown(folder: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(
+            folder,
+            "server: {api_keys: hunter2}\nupstreams: {m: {kind: generic, base_url: http://a, api_key: [hunter2]}}",
+        )
+    assert "hunter2" not in str(caught.value)
+    config = read(folder, "server: {api_keys: [hunter2]}")
+    assert "hunter2" not in repr(config)
+
+
+def test_a_key_that_occurs_twice_is_an_error(folder: Path) -> None:
+    found = problems(folder, "server: {port: 1}\nserver: {port: 2}")
+    assert found == {"line 2": "is not YAML: the key 'server' occurs twice"}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "said"),
+    [
+        ("server: [", "line 1", "is not YAML"),
+        ("- 1", "", "expected keys"),
+        ("server: !!python/object/apply:os.system ['true']", "line 1", "is not YAML"),
+        ("[" * 10_000, "", "nested too deeply"),
+        ("a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
+            f"{y}: &{y} [{', '.join(['*' + x] * 10)}]\n" for x, y in zip("abcdef", "bcdefg", strict=True)
+        ), None, "more than 10000 values"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_configuration_is_refused(
+    folder: Path, text: str, key: str | None, said: str
+) -> None:
+    found = problems(folder, text)
+    assert said in next(iter(found.values()))
+    assert key is None or key in found
+
+
+def test_off_is_a_word_and_not_a_truth_value(folder: Path) -> None:
+    assert read(folder, "defaults: {mode: off}").defaults.mode == "off"
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "none.yaml")
+
+
+def test_a_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(b"a: \xff")
+    with pytest.raises(ConfigError, match="byte 3"):
+        load_config(tmp_path / "c.yaml")
