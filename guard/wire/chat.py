@@ -98,15 +98,10 @@ def parse_request(body: bytes) -> ChatRequest:
 def _exact(body: bytes) -> dict[str, Any]:
     """The body with its numbers as they are written; binary floats would bend an input."""
     try:
-        exact: dict[str, Any] = json.loads(body, parse_float=Decimal, parse_int=_parse_int)
+        exact: dict[str, Any] = json.loads(body, parse_float=Decimal)
     except RecursionError:
         raise RequestError("the body is nested too deeply", code="invalid_json") from None
     return exact
-
-
-def _parse_int(digits: str) -> int | Decimal:
-    """An int as one; a Decimal where it is too long to convert in no time. Whoever reads it caps it."""
-    return int(digits) if len(digits) <= 100 else Decimal(digits)
 
 
 def _first_problem(error: ValidationError) -> RequestError:

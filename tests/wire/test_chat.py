@@ -1,0 +1,296 @@
+"""Chat requests and answers on the wire."""
+
+from __future__ import annotations
+
+import json
+import time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard.errors import RequestError
+from guard.wire.chat import (
+    Envelope,
+    InBandError,
+    Piece,
+    merge_system,
+    parse_request,
+    read_error,
+    read_piece,
+    text_of,
+)
+
+ASK = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def body(**changes: Any) -> bytes:
+    return json.dumps(ASK | changes).encode()
+
+
+def refused(data: bytes) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        parse_request(data)
+    assert caught.value.http_status == 400
+    return caught.value
+
+
+def test_unknown_fields_survive() -> None:
+    request = parse_request(body(user="ann", top_k=5, reasoning={"effort": "low"}))
+    assert request.model_extra == {"user": "ann", "top_k": 5, "reasoning": {"effort": "low"}}
+
+
+def test_messages_come_through_as_they_are() -> None:
+    messages = [
+        {"role": "system", "content": "Be brief.", "name": "s"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": "x"}}],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "tool_call_id": "1", "content": "4"},
+    ]
+    assert parse_request(body(messages=messages)).messages == messages
+
+
+@pytest.mark.parametrize(
+    ("fields", "budget"),
+    [
+        ({}, None),
+        ({"max_tokens": 5}, 5),
+        ({"max_completion_tokens": 7}, 7),
+        ({"max_tokens": 5, "max_completion_tokens": 7}, 5),
+        ({"max_tokens": None}, None),
+    ],
+)
+def test_the_smaller_of_the_two_limits_is_the_budget(fields: dict[str, Any], budget: int | None) -> None:
+    assert parse_request(body(**fields)).budget == budget
+
+
+def test_a_client_says_whether_it_wants_the_usage() -> None:
+    assert parse_request(body(stream_options={"include_usage": True, "x": 1})).wants_usage
+    assert not parse_request(body(stream_options=None)).wants_usage
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"model": None}, "model"),
+        ({"model": 5}, "model"),
+        ({"messages": []}, "messages"),
+        ({"messages": "Hello"}, "messages"),
+        ({"messages": ["Hello"]}, "messages.0"),
+        ({"messages": [{"content": "x"}]}, "messages"),
+        ({"messages": [{"role": 1, "content": "x"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": {"text": "x"}}]}, "messages"),
+        ({"stream": "yes"}, "stream"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
+        ({"temperature": 3}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_p": -1}, "top_p"),
+        ({"seed": "x"}, "seed"),
+        ({"stepguard": "invoice"}, "stepguard"),
+        ({"stepguard": {"procedur": "invoice"}}, "stepguard.procedur"),
+        ({"stepguard": {"procedure": "p", "inputs": [1]}}, "stepguard.inputs"),
+        ({"stepguard": {"content": "all"}}, "stepguard.content"),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(fields: dict[str, Any], param: str) -> None:
+    error = refused(body(**fields))
+    assert error.param == param
+    assert error.code == "invalid_value"
+    assert error.message.startswith(f"{param}: ")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"model": "m", "temperature": NaN}',
+        b'{"model": "\\ud800"}',
+        b"[" * 100_000,
+        b'{"stepguard": {"inputs": ' + b"[" * 1020 + b"1" + b"]" * 1020 + b"}}",
+    ],
+)
+def test_what_is_no_json_object_is_refused(data: bytes) -> None:
+    assert refused(data).code == "invalid_json"
+
+
+def test_inputs_are_exact() -> None:
+    data = b'{"model":"m","messages":[{"role":"user","content":"x"}],"stepguard":{"procedure":"p","inputs":'
+    data += b'{"a": 12345678901234567890.10, "b": 2, "c": [1.50], "e": "1.0", "f": true}}}'
+    control = parse_request(data).stepguard
+    assert control is not None
+    assert repr(control.inputs) == repr(
+        {
+            "a": Decimal("12345678901234567890.10"),
+            "b": 2,
+            "c": [Decimal("1.50")],
+            "e": "1.0",
+            "f": True,
+        }
+    )
+
+
+@pytest.mark.parametrize("number", ["1e999999", "9" * 1_000_000, "-1e400"])
+def test_numbers_beyond_all_measure_are_refused_in_no_time(number: str) -> None:
+    began = time.perf_counter()
+    error = refused(body(stepguard={"inputs": {"a": 1}}).replace(b'"a": 1', b'"a": ' + number.encode()))
+    assert time.perf_counter() - began < 1
+    assert error.code == "invalid_json"
+
+
+def test_a_prompt_of_ten_megabytes_is_read() -> None:
+    content = "x" * 10_000_000
+    assert (
+        parse_request(body(messages=[{"role": "user", "content": content}])).messages[0]["content"] == content
+    )
+
+
+@given(st.binary())
+def test_arbitrary_bytes_are_refused_and_nothing_else(data: bytes) -> None:
+    with pytest.raises(RequestError):
+        parse_request(data)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Hi", "Hi"),
+        (None, ""),
+        ([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}], "a\nb"),
+        (["odd", 3, {"text": 4}], ""),
+    ],
+)
+def test_the_text_of_a_message_is_its_text_parts(content: object, text: str) -> None:
+    assert text_of({"role": "user", "content": content}) == text
+
+
+USER = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "merged"),
+    [
+        ([USER], [{"role": "system", "content": "ours"}, USER]),
+        (
+            [{"role": "system", "content": "theirs"}, USER],
+            [{"role": "system", "content": "theirs\n\nours"}, USER],
+        ),
+        ([{"role": "developer", "content": "theirs"}], [{"role": "developer", "content": "theirs\n\nours"}]),
+        ([{"role": "system", "content": ""}], [{"role": "system", "content": "ours"}]),
+        ([{"role": "system", "content": None}], [{"role": "system", "content": "ours"}]),
+        (
+            [{"role": "system", "content": [{"type": "text", "text": "theirs"}], "name": "n"}],
+            [
+                {
+                    "role": "system",
+                    "content": [{"type": "text", "text": "theirs"}, {"type": "text", "text": "ours"}],
+                    "name": "n",
+                }
+            ],
+        ),
+        (
+            [USER, {"role": "system", "content": "late"}],
+            [{"role": "system", "content": "ours"}, USER, {"role": "system", "content": "late"}],
+        ),
+    ],
+)
+def test_our_text_goes_into_the_leading_system_message(
+    messages: list[dict[str, object]], merged: list[dict[str, object]]
+) -> None:
+    before = json.dumps(messages)
+    assert list(merge_system(messages, "ours")) == merged
+    assert json.dumps(messages) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        (b'{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}', ("x", 0, None)),
+        (b'{"choices":[{"delta":{"role":"assistant","content":null}}]}', ("", 0, None)),
+        (b'{"choices":[{"delta":{"reasoning_content":"hmm"}}]}', ("", 3, None)),
+        (b'{"choices":[{"delta":{"reasoning":{"odd":1}}}]}', ("", 0, None)),
+        (b'{"choices":[{"delta":{"tool_calls":[{}]},"finish_reason":"tool_calls"}]}', ("", 0, "tool_calls")),
+        (b'{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}', ("x", 0, "stop")),
+        (b'{"choices":[{"index":1,"delta":{"content":"x"}}]}', ("", 0, None)),
+        (b'{"choices":[]}', ("", 0, None)),
+        (b'{"choices":[{"delta":{"content":"x"}}],"error":null}', ("x", 0, None)),
+    ],
+)
+def test_a_chunk_says_what_the_first_choice_says(data: bytes, read: tuple[str, int, str | None]) -> None:
+    assert read_piece(data) == Piece(*read, None)
+
+
+def test_usage_is_read_where_it_is_given() -> None:
+    piece = read_piece(b'{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"x":{}}}')
+    assert isinstance(piece, Piece)
+    assert piece.usage is not None
+    assert (piece.usage.prompt_tokens, piece.usage.completion_tokens) == (3, 4)
+
+
+@given(st.binary())
+def test_arbitrary_data_is_no_chunk(data: bytes) -> None:
+    assert read_piece(data) is None
+    assert read_piece(b'{"choices":' + data) is None
+
+
+def test_an_error_is_found_in_every_usual_shape() -> None:
+    assert read_error(b'{"error":{"message":"m","code":"x","status":503}}') == InBandError("m", 503)
+    assert read_error(b'{"error":{"message":"m","code":12}}') == InBandError("m", None)
+    assert read_error(b'{"error":"m"}') == InBandError("m", None)
+    assert read_error(b'{"detail":"m"}') == InBandError("m", None)
+    assert read_error(b'{"error":{"why":1}}') == InBandError('{"why":1}', None)
+    assert read_error(b'{"object":"error","message":"m","code":404}') == InBandError("m", 404)
+    for nothing in (b"{}", b"[]", b"", b"\xff", b'{"error":null}', b'{"error":{}}'):
+        assert read_error(nothing) is None
+
+
+ENVELOPE = Envelope(id="chatcmpl-1", model="m", created=1_800_000_000)
+
+
+def test_an_answer_is_one_that_the_openai_client_reads() -> None:
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk  # noqa: PLC0415 (slow to import)
+
+    usage: dict[str, object] = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    answer = ChatCompletion.model_validate_json(
+        ENVELOPE.completion("3", reasoning="1 a = 3\n", usage=usage, stepguard={"outcome": "accepted_first"}),
+        strict=True,
+    )
+    assert answer.choices[0].message.content == "3"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 3
+    assert answer.model_extra == {"stepguard": {"outcome": "accepted_first"}}
+    assert (answer.choices[0].message.model_extra or {})["reasoning_content"] == "1 a = 3\n"
+    chunks = [
+        ChatCompletionChunk.model_validate_json(data, strict=True)
+        for data in (
+            ENVELOPE.role(),
+            ENVELOPE.reasoning("1 a = 3\n"),
+            ENVELOPE.content("3"),
+            ENVELOPE.finish("stop", {"outcome": "accepted_first"}),
+            ENVELOPE.usage(usage),
+        )
+    ]
+    assert {(chunk.id, chunk.created, chunk.model) for chunk in chunks} == {
+        ("chatcmpl-1", 1_800_000_000, "m")
+    }
+    assert [chunk.choices[0].delta.content for chunk in chunks[:4]] == ["", None, "3", None]
+    assert [chunk.choices[0].finish_reason for chunk in chunks[:4]] == [None, None, None, "stop"]
+    assert chunks[3].model_extra == {"stepguard": {"outcome": "accepted_first"}}
+    assert chunks[4].choices == []
+
+
+def test_what_we_write_we_read() -> None:
+    assert read_piece(ENVELOPE.content("grüße\n")) == Piece("grüße\n", 0, None, None)
+    assert read_piece(ENVELOPE.finish("stop")) == Piece("", 0, "stop", None)
+    assert read_piece(ENVELOPE.completion("x")) == Piece("x", 0, "stop", None)
