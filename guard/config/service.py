@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from guard.config.settings import (
@@ -33,10 +33,15 @@ DEFAULT_POLICY = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforced:
-    """A policy: what the file says of it, and the part of it that a run follows."""
+    """A policy: what the file says of it, and what of it a run follows.
+
+    `held` is the same for answers that leave in one piece: as nothing is delivered before the end, all
+    that was read can still be taken back.
+    """
 
     settings: PolicySettings
     policy: Policy
+    held: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +97,17 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
         instructions={name: prompt.instructions(program) for name, program in programs.items()},
         upstreams=upstreams,
         policies={
-            name: Enforced(settings=settings, policy=settings.policy)
+            name: _enforced(settings)
             for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
         },
         observer=_observer(config, metrics, environment),
         metrics=metrics,
     )
+
+
+def _enforced(settings: PolicySettings) -> Enforced:
+    policy = settings.policy
+    return Enforced(settings=settings, policy=policy, held=replace(policy, deliver="hold_all"))
 
 
 def _upstream(name: str, settings: UpstreamSettings) -> Upstream:

@@ -1,0 +1,206 @@
+"""The two applications, their listeners, and an end that lets running requests finish."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI, Response
+from starlette.routing import Route
+
+from guard.config import Service
+from guard.errors import ConfigError
+from guard.proxy import routes
+from guard.proxy.admission import Admission
+from guard.proxy.routes import Endpoint, Handler
+from guard.telemetry.metrics import CONTENT_TYPE
+
+BACKLOG: Final = 2048
+START_S: Final = 10.0  # until a listener that has its socket serves
+
+# FastAPI would make spans and logs of its own as soon as there is a provider, at twice the cost of ours.
+_QUIET: Final[dict[str, Any]] = {
+    "telemetry": {"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    "openapi_url": None,
+}
+
+
+def client_app(service: Service, admission: Admission) -> FastAPI:
+    """Make what clients reach. Every path is plain ASGI, without FastAPI's per-request work."""
+    app = FastAPI(title="stepguard", **_QUIET)
+
+    def add(path: str, handle: Handler, *methods: str) -> None:
+        endpoint = Endpoint(service, admission, handle)
+        for prefix in ("/v1", "/p/{procedure}/v1"):
+            app.router.routes.append(Route(prefix + path, endpoint, methods=methods or None))
+
+    add("/chat/completions", routes.chat, "POST")
+    add("/models", routes.models, "GET")
+    add("/models/{model:path}", routes.model, "GET")
+    add("/{path:path}", routes.other)
+    app.router.routes.append(Route("/{path:path}", Endpoint(service, admission, routes.nothing)))
+    return app
+
+
+def admin_app(service: Service, admission: Admission) -> FastAPI:
+    """Make what operators reach, on a listener of its own: `/metrics`, `/healthz`, `/readyz`."""
+    app = FastAPI(title="stepguard admin", **_QUIET)
+
+    @app.get("/metrics")
+    def metrics() -> Response:  # not async: rendering takes milliseconds, in a thread
+        return Response(service.metrics.render(), media_type=CONTENT_TYPE)
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz")
+    async def readyz(response: Response) -> dict[str, str]:
+        if admission.draining:
+            response.status_code = 503
+            return {"status": "stopping"}
+        return {"status": "ready"}
+
+    return app
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where a server listens, as URLs without a path."""
+
+    client: str
+    admin: str
+
+
+async def serve(
+    service: Service,
+    *,
+    ready: Callable[[Addresses], None] | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until SIGTERM, SIGINT or `stop`; then let running requests finish, as long as `drain_s`.
+
+    `ready` is called once, when both listeners serve. Raises `ConfigError` where an address cannot be
+    had, and what `Service.start` raises; nothing is left running then.
+    """
+    settings = service.config
+    admission = Admission(settings.server.max_requests)
+    stop = stop or asyncio.Event()
+    with (
+        _listening("server", settings.server.host, settings.server.port) as client,
+        _listening("admin", settings.admin.host, settings.admin.port) as admin,
+        _signals(stop),
+    ):
+        await service.start()
+        try:
+            await _run(
+                [
+                    _Listener(client_app(service, admission), client),
+                    _Listener(admin_app(service, admission), admin),
+                ],
+                admission,
+                stop,
+                drain_s=settings.server.drain_s,
+                ready=lambda: ready and ready(Addresses(client=_url(client), admin=_url(admin))),
+            )
+        finally:
+            await service.close()
+
+
+async def _run(
+    listeners: list[_Listener],
+    admission: Admission,
+    stop: asyncio.Event,
+    *,
+    drain_s: float,
+    ready: Callable[[], object],
+) -> None:
+    serving = [asyncio.create_task(listener.listen()) for listener in listeners]
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        async with asyncio.timeout(START_S):
+            while not all(listener.started for listener in listeners):  # noqa: ASYNC110 (uvicorn has no event)
+                await asyncio.sleep(0.005)
+        ready()
+        await asyncio.wait([*serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await admission.drain(drain_s)
+    finally:
+        stopping.cancel()
+        for listener in listeners:
+            listener.should_exit = True
+        await asyncio.gather(*serving)
+
+
+class _Listener(uvicorn.Server):
+    """A server that leaves signals to us and has its socket already."""
+
+    def __init__(self, app: FastAPI, listening: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",  # refuses requests that h11 lets through in two readings
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        self._listening = listening
+
+    async def listen(self) -> None:
+        await self.serve(sockets=[self._listening])
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextmanager
+def _listening(section: str, host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            [(section, f"cannot listen on {host}:{port}: {error.strerror or error}")]
+        ) from error
+    with listening:
+        yield listening
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    """Stop gently at the first signal; a second one ends the process as it would without us."""
+    loop = asyncio.get_running_loop()
+    caught = (signal.SIGTERM, signal.SIGINT)
+
+    def gently() -> None:
+        stop.set()
+        for number in caught:
+            loop.remove_signal_handler(number)
+
+    try:
+        for number in caught:
+            loop.add_signal_handler(number, gently)
+    except (RuntimeError, ValueError):  # not in the main thread: whoever runs us there stops us by `stop`
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

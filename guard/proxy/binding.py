@@ -1,0 +1,264 @@
+"""Which procedure a request is bound to, by whom, and whether it can be carried out with these inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+import orjson
+
+from guard.config import Service
+from guard.config.service import Enforced
+from guard.config.settings import Route
+from guard.errors import RequestError
+from guard.procedure.execute import Program
+from guard.procedure.model import Value
+from guard.proxy.answer_format import check_format
+from guard.run.messages import Message, Target
+from guard.run.policy import Policy
+from guard.run.run import Job
+from guard.trace import prompt
+from guard.wire.chat import ChatRequest, merge_system, parse_request, text_of
+from guard.wire.fields import forwarded
+
+PROCEDURE_HEADER = "x-stepguard-procedure"
+
+Content = Literal["answer", "trace", "both"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, and what binds the request besides its body.
+
+    `key` is the client's key at this server, `authorization` the header that may be passed on.
+    """
+
+    key: str | None = None
+    authorization: str | None = None
+    header: str | None = None
+    path: str | None = None
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unbound:
+    """A request that passes through: to which upstream, and with which body."""
+
+    upstream: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A request that is carried out under a procedure."""
+
+    request: ChatRequest
+    program: Program
+    inputs: Mapping[str, Value]
+    enforced: Enforced
+    targets: tuple[Target, ...]
+    instructions: str
+    content: Content
+    extra: dict[str, object]  # fields that travel with every generation
+    above: frozenset[str]  # inputs whose text stands in the conversation
+
+    @property
+    def as_reasoning(self) -> bool:
+        """Whether verified steps go into `reasoning_content`."""
+        return self.content == "answer" and self.enforced.settings.steps_as == "reasoning"
+
+    @property
+    def policy(self) -> Policy:
+        """What the run follows."""
+        delivers = bool(self.request.stream) and (self.as_reasoning or self.content != "answer")
+        return self.enforced.policy if delivers else self.enforced.held
+
+    def job(self, nonce: str) -> Job:
+        """Say what the run has to do."""
+        closing = prompt.closing(self.program, self.inputs, nonce, above=self.above)
+        return Job(
+            program=self.program,
+            inputs=self.inputs,
+            messages=_said_last(merge_system(self.request.messages, self.instructions), closing),
+            nonce=nonce,
+            temperature=self.request.temperature,
+            top_p=self.request.top_p,
+            seed=self.request.seed,
+            max_tokens=self.request.budget,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a request is to be: the procedure that binds it, None for none, and the route that fits it."""
+
+    procedure: str | None
+    route: Route | None
+    raw: Mapping[str, Any]
+
+
+def choose(service: Service, caller: Caller, body: bytes) -> Choice:
+    """Find the procedure of a request.
+
+    Raises `RequestError` for a body that is no JSON object, a procedure that there is not, and bindings
+    that disagree.
+    """
+    raw = _object(body)
+    route = route_for(service, caller, raw.get("model"))
+    claimed = _claimed(service, caller, raw)
+    configured = route.procedure if route else None
+    if configured and claimed and configured != claimed and not (route and route.override):
+        raise RequestError(
+            f"model {raw.get('model')!r} is bound to procedure {configured!r} by the configuration, "
+            f"found a request for {claimed!r}",
+            code="binding_conflict",
+        )
+    procedure = claimed or configured
+    if procedure is None and "stepguard" in raw:
+        raise RequestError(
+            "stepguard.procedure is missing, and no route binds this model",
+            param="stepguard.procedure",
+            code="unbound",
+        )
+    if procedure is None and service.config.defaults.unbound == "refuse":
+        raise RequestError(
+            "no procedure is bound to this request; name one in stepguard.procedure, the header "
+            f"{PROCEDURE_HEADER} or the path /p/<procedure>/v1",
+            code="unbound",
+        )
+    return Choice(procedure=procedure, route=route, raw=raw)
+
+
+def route_for(service: Service, caller: Caller, model: object) -> Route | None:
+    """Give the first route that fits a model and a client."""
+    name = model if isinstance(model, str) else ""
+    for route in service.config.routes:
+        key = route.api_key.get_secret_value() if route.api_key else None
+        if fnmatchcase(name, route.model) and key in {None, caller.key}:
+            return route
+    return None
+
+
+def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
+    """How a request passes through; None where it is bound and the procedure enforced."""
+    upstream = service.upstream_names(choice.route)[0]
+    if choice.procedure is None:
+        return Unbound(upstream=upstream, body=body)
+    mode = (choice.route.mode if choice.route else None) or service.config.defaults.mode
+    if mode == "enforce":
+        return None
+    changed = {name: value for name, value in choice.raw.items() if name != "stepguard"}
+    if choice.route and choice.route.upstream_model:
+        changed["model"] = choice.route.upstream_model
+    return Unbound(upstream=upstream, body=body if changed == choice.raw else orjson.dumps(changed))
+
+
+def bind(service: Service, choice: Choice, body: bytes) -> Bound:
+    """Read a bound request. Raises `RequestError` for whatever it cannot have."""
+    assert choice.procedure is not None
+    request = parse_request(body)
+    extra = forwarded(request)
+    program = service.programs[choice.procedure]
+    enforced = _policy(service, choice.route, request)
+    asked = request.stepguard.content if request.stepguard else None
+    content = asked or enforced.settings.content
+    check_format((request.model_extra or {}).get("response_format"), program.result, content)
+    given = dict(request.stepguard.inputs) if request.stepguard else {}
+    above = _last_message(program, request, given)
+    return Bound(
+        request=request,
+        program=program,
+        inputs=program.accept({**given, **above}),
+        enforced=enforced,
+        targets=tuple(_targets(service, choice.route, request.model)),
+        instructions=service.instructions[choice.procedure],
+        content=content,
+        extra=extra,
+        above=frozenset(above),
+    )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError(f"the body is no JSON: {error}", code="invalid_json") from None
+    if not isinstance(raw, dict):
+        raise RequestError("the body must be a JSON object", code="invalid_json")
+    return raw
+
+
+def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | None:
+    """Give the procedure that the client asks for, however it says so."""
+    control = raw.get("stepguard")
+    named = control.get("procedure") if isinstance(control, dict) else None
+    claims = {
+        "the path": caller.path,
+        f"the header {PROCEDURE_HEADER}": caller.header,
+        "stepguard.procedure": named if isinstance(named, str) else None,
+    }
+    made = [(where, name) for where, name in claims.items() if name is not None]
+    for where, name in made:
+        if name not in service.programs:
+            raise RequestError(
+                f"there is no procedure {name!r}, named by {where}; there are {_listed(service.programs)}",
+                param="stepguard.procedure" if where == "stepguard.procedure" else None,
+                code="unknown_procedure",
+            )
+        if name != made[0][1]:
+            raise RequestError(
+                f"the request is bound twice, to {made[0][1]!r} by {made[0][0]} and to {name!r} by {where}",
+                code="binding_conflict",
+            )
+    return made[0][1] if made else None
+
+
+def _policy(service: Service, route: Route | None, request: ChatRequest) -> Enforced:
+    asked = request.stepguard.policy if request.stepguard else None
+    configured = route.policy if route else None
+    if asked is not None and asked not in service.policies:
+        raise RequestError(
+            f"there is no policy {asked!r}; there are {_listed(service.policies)}",
+            param="stepguard.policy",
+            code="unknown_policy",
+        )
+    if asked and configured and asked != configured and not (route and route.override):
+        raise RequestError(
+            f"policy {configured!r} is set by the configuration, found a request for {asked!r}",
+            param="stepguard.policy",
+            code="binding_conflict",
+        )
+    return service.policies[asked or configured or service.config.defaults.policy]
+
+
+def _last_message(program: Program, request: ChatRequest, given: Mapping[str, Any]) -> dict[str, str]:
+    """Take the last message for the one text input that the client left out."""
+    left_out = [name for name in program.sources if name not in given]
+    said = [text_of(message) for message in request.messages if message.get("role") == "user"]
+    return {left_out[0]: said[-1]} if len(left_out) == 1 and said and said[-1].strip() else {}
+
+
+def _targets(service: Service, route: Route | None, asked: str) -> Iterator[Target]:
+    """Give the upstreams in the order of fallback, each with the model that it is asked for."""
+    for index, name in enumerate(service.upstream_names(route)):
+        target = service.upstreams[name].target
+        routed = route.upstream_model if route and index == 0 else None
+        yield replace(target, model=routed or target.model or asked)
+
+
+def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Say something more in the user's name: roles must alternate in many templates."""
+    match messages:
+        case (*before, {"role": "user", "content": str(own)} as last) if own:
+            return (*before, {**last, "content": f"{own}\n\n{text}"})
+        case (*before, {"role": "user", "content": list(parts)} as last):
+            return (*before, {**last, "content": [*parts, {"type": "text", "text": text}]})
+        case _:
+            return (*messages, {"role": "user", "content": text})
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    shown = sorted(names)
+    return ", ".join(map(repr, shown[:20])) + (", ..." if len(shown) > 20 else "") if shown else "none"

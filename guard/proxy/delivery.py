@@ -1,0 +1,148 @@
+"""From a bound request to the bytes that its client gets: drives the run and sends what it lets go."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from guard.config import Service
+from guard.engine import drive
+from guard.proxy.binding import Bound, Caller
+from guard.proxy.exchange import ClientGone, Exchange
+from guard.proxy.responses import KEEP_ALIVE, STREAM_HEADERS, Answer
+from guard.run.messages import Emit, Finish
+from guard.run.run import Run
+from guard.telemetry.observer import RunInfo, Stage
+
+KEEP_ALIVE_S: Final = 10.0  # between two comments on a stream that has nothing to say
+
+Steps = AsyncGenerator[Emit | Finish]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What travels unchanged to an upstream; see `guard.upstream.base.ClientCall`."""
+
+    extra: dict[str, object]
+    authorization: str | None
+
+
+async def deliver(service: Service, exchange: Exchange, caller: Caller, bound: Bound) -> None:
+    """Carry a bound request out and answer it, in one piece or as a stream."""
+    audit_id, nonce, stream = _audit_id(), secrets.token_hex(3), bool(bound.request.stream)
+    created = int(time.time())  # noqa: TID251 (a date for people)
+    answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created)
+    run = Run(bound.job(nonce), bound.policy, bound.targets)
+    info = RunInfo(
+        procedure=bound.program.name,
+        version=bound.program.version,
+        digest=bound.program.digest,
+        audit_id=audit_id,
+        mode="enforce",
+        stream=stream,
+        model=bound.request.model,
+        step_kinds=bound.program.step_numbers,
+        traceparent=caller.traceparent,
+    )
+    steps = drive(
+        run,
+        service.upstreams,
+        service.observer,
+        info,
+        client=Call(extra=bound.extra, authorization=caller.authorization),
+        seconds=bound.policy.seconds,
+        started=exchange.started,
+    )
+    exchange.counted = True
+    async with exchange.watched(), aclosing(steps):
+        if stream:
+            spent_s = await _Stream(exchange, answer, bound.enforced.settings.commit_after_s).send(steps)
+        else:
+            spent_s = await _whole(exchange, answer, steps)
+    service.observer.overhead(Stage.DELIVER, spent_s)
+
+
+async def _whole(exchange: Exchange, answer: Answer, steps: Steps) -> float:
+    """Answer in one piece. Gives the seconds that it took to make it."""
+    spent_s = 0.0
+    async for step in steps:
+        if isinstance(step, Finish):
+            before = perf_counter()
+            made = answer.whole(step)
+            spent_s = perf_counter() - before
+            await exchange.answer(*made)
+    return spent_s
+
+
+class _Stream:
+    """A stream that begins with the first verified step, or when its client has waited long enough."""
+
+    def __init__(self, exchange: Exchange, answer: Answer, commit_after_s: float) -> None:
+        self._exchange, self._answer, self._commit_after_s = exchange, answer, commit_after_s
+        self._sending = asyncio.Lock()  # the steps and the comments between them
+        self._spent_s = 0.0
+
+    async def send(self, steps: Steps) -> float:
+        keep_alive = asyncio.create_task(self._keep_alive())
+        try:
+            async for step in steps:
+                async with self._sending:
+                    match step:
+                        case Emit():
+                            await self._step(step)
+                        case Finish():
+                            keep_alive.cancel()
+                            await self._finish(step)
+        finally:
+            keep_alive.cancel()
+        return self._spent_s
+
+    async def _step(self, emit: Emit) -> None:
+        before = perf_counter()
+        data = self._answer.step(emit)
+        self._spent_s += perf_counter() - before
+        if data:
+            await self._begin()
+            await self._exchange.write(data)
+
+    async def _finish(self, finish: Finish) -> None:
+        if finish.error is not None and not self._exchange.committed:
+            await self._exchange.answer(*self._answer.whole(finish))
+            return
+        before = perf_counter()
+        data = self._answer.last(finish)
+        self._spent_s += perf_counter() - before
+        await self._begin()
+        await self._exchange.end(data)
+
+    async def _begin(self) -> None:
+        if not self._exchange.committed:
+            self._exchange.streaming = True
+            await self._exchange.begin(200, (*STREAM_HEADERS, *self._answer.headers))
+
+    async def _keep_alive(self) -> None:
+        await asyncio.sleep(self._commit_after_s)
+        try:
+            while True:
+                async with self._sending:
+                    await self._begin()
+                    await self._exchange.write(KEEP_ALIVE)
+                await asyncio.sleep(KEEP_ALIVE_S)
+        except ClientGone:
+            pass  # whoever writes next finds out, or is told by the watch
+
+
+def _audit_id() -> str:
+    """Make a UUID of version 7: its order is that of time."""
+    moment = time.time_ns() // 1_000_000
+    value = (moment & (1 << 48) - 1) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 7 << 76
+    value = value & ~(3 << 62) | 2 << 62
+    digits = f"{value:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

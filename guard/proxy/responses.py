@@ -1,0 +1,154 @@
+"""What a client reads of a run: the report, the headers, and the answer in one piece or as a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from guard.check.verdict import Violation
+from guard.proxy.binding import Bound
+from guard.run.messages import Emit, Finish, Usage
+from guard.trace import render
+from guard.wire import sse
+from guard.wire.chat import Envelope
+from guard.wire.problem import ErrorAnswer, of_failure
+
+STREAM_HEADERS = (
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),  # nginx would hold small pieces back
+)
+KEEP_ALIVE = sse.comment("keep-alive")
+DONE = sse.encode(sse.DONE)
+
+
+class Answer:
+    """What both kinds of answer share. Turns commands of a run into bytes; sends nothing."""
+
+    def __init__(self, bound: Bound, *, audit_id: str, nonce: str, created: int) -> None:
+        self._bound, self._audit_id, self._nonce = bound, audit_id, nonce
+        self._envelope = Envelope(id=f"chatcmpl-{audit_id}", model=bound.request.model, created=created)
+        self._begun = self._traced = False  # whether the role, and some of the trace, has been sent
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers that are known before anything is done."""
+        program = self._bound.program
+        return (
+            ("x-stepguard-procedure", program.name),
+            ("x-stepguard-digest", program.digest),
+            ("x-stepguard-audit-id", self._audit_id),
+        )
+
+    # --- in one piece ----------------------------------------------------------------------------
+
+    def whole(self, finish: Finish) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
+        """Status, headers and body of the answer to a client that did not ask for a stream."""
+        outcome = (
+            *self.headers,
+            ("x-stepguard-outcome", finish.outcome.value),
+            ("x-stepguard-attempts", str(finish.attempts)),
+        )
+        if finish.error is not None:
+            failure = of_failure(finish.error)
+            return failure.status, (*failure.headers, *outcome), self._failure(failure, finish)
+        steps = "".join(finish.trace.splitlines(keepends=True)[1:-1])
+        body = self._envelope.completion(
+            self._content(finish),
+            reasoning=steps if self._bound.as_reasoning else None,
+            finish_reason=finish.finish_reason,
+            usage=usage(finish.usage),
+            stepguard=self.report(finish),
+        )
+        return 200, (("content-type", "application/json"), *outcome), body
+
+    def _content(self, finish: Finish) -> str:
+        match self._bound.content:
+            case "answer":
+                return finish.answer or ""
+            case "trace":
+                return finish.trace
+            case "both":
+                return f"{finish.trace}\n{finish.answer or ''}"
+
+    # --- as a stream -----------------------------------------------------------------------------
+
+    def step(self, emit: Emit) -> bytes:
+        """Make the events of a verified step; none where the client gets no steps."""
+        if self._bound.content != "answer":
+            begin = "" if self._traced else render.begin(self._bound.program.name, self._nonce) + "\n"
+            self._traced = True
+            return self._events(self._envelope.content(begin + emit.text))
+        if self._bound.as_reasoning:
+            return self._events(self._envelope.reasoning(emit.text))
+        return b""
+
+    def last(self, finish: Finish) -> bytes:
+        """Make the events behind the last step: what is left of the answer and the report, or the error."""
+        if finish.error is not None:
+            return sse.encode(self._failure(of_failure(finish.error), finish)) + DONE
+        left = self._content(finish)
+        if self._traced:  # all of the trace but its closing line has been sent
+            closing = finish.trace.splitlines(keepends=True)[-1]
+            left = closing + left[len(finish.trace) :]
+        events = [self._envelope.content(left)]
+        events.append(self._envelope.finish(finish.finish_reason, self.report(finish)))
+        if self._bound.request.wants_usage:
+            events.append(self._envelope.usage(usage(finish.usage)))
+        return self._events(*events) + DONE
+
+    def _events(self, *data: bytes) -> bytes:
+        role = () if self._begun else (self._envelope.role(),)
+        self._begun = True
+        return b"".join(map(sse.encode, (*role, *data)))
+
+    # --- what is said of it ----------------------------------------------------------------------
+
+    def _failure(self, failure: ErrorAnswer, finish: Finish) -> bytes:
+        return orjson.dumps({**orjson.loads(failure.body), "stepguard": self.report(finish)})
+
+    def report(self, finish: Finish) -> dict[str, object]:
+        """Make the `stepguard` object: what was done for this answer and how it went."""
+        steps, program = finish.steps, self._bound.program
+        return {
+            "outcome": finish.outcome.value,
+            "end": finish.end,
+            "procedure": program.name,
+            "version": program.version,
+            "digest": program.digest,
+            "audit_id": self._audit_id,
+            "attempts": finish.attempts,
+            "generations": finish.generations,
+            "violations": [self._violation(violation) for violation in finish.violations],
+            "steps": {
+                "expected": steps.expected,
+                "verified": steps.verified,
+                "scaffolded": steps.scaffolded,
+                "model_decided": steps.model_decided,
+                "repaired": steps.repaired,
+                "computed": steps.computed,
+                "missing": steps.missing,
+            },
+            "fidelity": steps.fidelity,
+            "upheld": steps.upheld,
+            "usage": usage(finish.usage) | {"estimated": any(one.estimated for one in finish.usage)},
+            "reason": finish.reason,
+        }
+
+    def _violation(self, violation: Violation) -> dict[str, Any]:
+        told: dict[str, Any] = {"kind": violation.kind.value, "step": violation.step, "at": violation.at}
+        if self._bound.enforced.settings.reveal:
+            told |= {"expected": violation.expected, "found": violation.found}
+        return told
+
+
+def usage(generations: tuple[Usage, ...]) -> dict[str, object]:
+    """Add up what all generations cost, as on the wire."""
+    prompt = sum(one.prompt for one in generations)
+    completion = sum(one.completion for one in generations)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }

@@ -1,0 +1,236 @@
+"""What clients can ask for: guarded chat completions, the list of models, and all else passed through."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from guard.config import Service
+from guard.errors import GuardError, RequestError, UpstreamError
+from guard.proxy.admission import Admission, Keys
+from guard.proxy.binding import Caller, bind, choose, passes, route_for
+from guard.proxy.delivery import Call, deliver
+from guard.proxy.exchange import ClientGone, Exchange, Interrupted
+from guard.proxy.responses import DONE
+from guard.telemetry.observer import Refusal, Stage
+from guard.upstream.base import Passage
+from guard.wire import sse
+from guard.wire.problem import ErrorAnswer, of_error
+
+log = logging.getLogger(__name__)
+
+MODELS_S: Final = 5.0  # how long the upstream's own list of models is waited for
+BUSY: Final = 503
+RETRY_AFTER_S: Final = 1.0
+# Endpoints that generate as chat completions do: a bound request there would slip past the guard.
+UNGUARDED: Final = frozenset({"/completions", "/responses"})
+JSON: Final = (("content-type", "application/json"),)
+
+_INTERNAL: Final = ErrorAnswer(
+    status=500, type="server_error", code="internal_error", message="internal error"
+)
+_STOPPING: Final = ErrorAnswer(
+    status=503,
+    type="server_error",
+    code="stopping",
+    message="the server is stopping",
+    retry=True,
+    retry_after_s=RETRY_AFTER_S,
+)
+_GONE: Final = Refusal(code="client_gone", status=499)  # nginx's number for it; nobody reads it
+
+Handler = Callable[["Endpoint", Exchange, Caller], Awaitable[None]]
+
+
+class Endpoint:
+    """An ASGI application around one handler: admission, keys, and an answer whatever goes wrong."""
+
+    def __init__(self, service: Service, admission: Admission, handle: Handler) -> None:
+        self.service = service
+        self._admission, self._handle = admission, handle
+        self._keys = Keys(key.get_secret_value() for key in service.config.server.api_keys)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        exchange = Exchange(scope, receive, send)
+        try:
+            await self._serve(exchange)
+        except ClientGone:
+            if not exchange.counted:
+                self.service.observer.request_refused(replace(_GONE, procedure=exchange.procedure))
+
+    async def _serve(self, exchange: Exchange) -> None:
+        try:
+            with self._admission.admit(exchange):
+                procedure = exchange.scope.get("path_params", {}).get("procedure")
+                await self._handle(self, exchange, self._keys.caller(exchange, procedure))
+        except RequestError as error:
+            answer = of_error(error)
+            if error.http_status == BUSY:
+                answer = replace(answer, retry=True, retry_after_s=RETRY_AFTER_S)
+            await self._refuse(exchange, answer)
+        except GuardError as error:
+            await self._refuse(exchange, of_error(error))
+        except Interrupted:
+            await self._refuse(exchange, _STOPPING)
+        except ClientGone:
+            raise
+        except Exception:
+            log.exception("a request failed")
+            await self._refuse(exchange, _INTERNAL)
+
+    async def _refuse(self, exchange: Exchange, answer: ErrorAnswer) -> None:
+        """Answer with an error; in the stream where one has begun. What passes through is cut there."""
+        if not exchange.counted:
+            refusal = Refusal(code=answer.code, status=answer.status, procedure=exchange.procedure)
+            self.service.observer.request_refused(refusal)
+        if not exchange.committed:
+            await exchange.answer(answer.status, answer.headers, answer.body)
+        elif exchange.streaming:
+            await exchange.end(sse.encode(answer.body) + DONE)
+
+
+async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
+    """`POST /v1/chat/completions`, bound or not."""
+    service = endpoint.service
+    body = await exchange.body(service.config.server.max_body_bytes)
+    begun = exchange.elapsed
+    choice = choose(service, caller, body)
+    exchange.procedure = choice.procedure
+    unbound = passes(service, choice, body)
+    if unbound is not None:
+        await _pass(service, exchange, caller, unbound.upstream, unbound.body)
+        return
+    bound = bind(service, choice, body)
+    service.observer.overhead(Stage.BIND, exchange.elapsed - begun)
+    await deliver(service, exchange, caller, bound)
+
+
+async def other(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
+    """Everything else below `/v1`: passed on to the upstream that the model's route names."""
+    service = endpoint.service
+    body = await exchange.body(service.config.server.max_body_bytes)
+    path = _path(exchange).partition("?")[0]
+    if path in UNGUARDED and exchange.method == "POST" and choose(service, caller, body).procedure:
+        raise RequestError(
+            f"a request that is bound to a procedure cannot be made to /v1{path}; use /v1/chat/completions",
+            code="unsupported_endpoint",
+        )
+    if service.config.defaults.unbound == "refuse":
+        raise RequestError(
+            f"/v1{path} is not guarded, and this server passes nothing through", code="unbound"
+        )
+    route = route_for(service, caller, _model(exchange, body))
+    await _pass(service, exchange, caller, service.upstream_names(route)[0], body)
+
+
+async def models(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
+    """`GET /v1/models`: the models that routes bind by their whole name, and the upstream's own."""
+    service = endpoint.service
+    ours = _own_models(service)
+    theirs: list[Any] = []
+    if service.config.defaults.unbound == "pass":
+        async with exchange.watched():
+            theirs = await _upstream_models(service, caller)
+    names = {model["id"] for model in ours}
+    listed = [*ours, *(model for model in theirs if model.get("id") not in names)]
+    await exchange.answer(200, JSON, orjson.dumps({"object": "list", "data": listed}))
+    service.observer.passthrough(status=200, duration_s=exchange.elapsed)
+
+
+async def model(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
+    """`GET /v1/models/{id}`: one of ours, or whatever the upstream says of it."""
+    for own in _own_models(endpoint.service):
+        if own["id"] == exchange.scope["path_params"]["model"]:
+            await exchange.answer(200, JSON, orjson.dumps(own))
+            endpoint.service.observer.passthrough(status=200, duration_s=exchange.elapsed)
+            return
+    await other(endpoint, exchange, caller)
+
+
+async def nothing(_endpoint: Endpoint, exchange: Exchange, _caller: Caller) -> None:
+    """Any other path."""
+    raise RequestError(
+        f"there is nothing at {exchange.scope['path']!r}; expected a path below /v1",
+        code="not_found",
+        status=404,
+    )
+
+
+async def _pass(service: Service, exchange: Exchange, caller: Caller, upstream: str, body: bytes) -> None:
+    """Forward a request and relay the answer as it comes, byte for byte."""
+    call = Call(extra={}, authorization=caller.authorization)
+    status = _GONE.status
+    async with (
+        exchange.watched(),
+        service.upstreams[upstream].forward(_passage(exchange, body), client=call) as answer,
+    ):
+        try:
+            status = answer.status
+            await exchange.begin(status, answer.headers)
+            async for data in answer.body:
+                await exchange.write(data)
+            await exchange.end()
+        finally:
+            exchange.counted = True
+            service.observer.passthrough(status=status, duration_s=exchange.elapsed)
+
+
+def _passage(exchange: Exchange, body: bytes) -> Passage:
+    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in exchange.scope["headers"])
+    return Passage(
+        method=exchange.method,
+        path=_path(exchange),
+        headers=tuple((name, value) for name, value in pairs if name != "content-length"),
+        body=body,
+    )
+
+
+def _path(exchange: Exchange) -> str:
+    """Give what stands behind `/v1`, as the client wrote it, with the query."""
+    raw: str = exchange.scope["raw_path"].decode("latin-1")
+    query: str = exchange.scope["query_string"].decode("latin-1")
+    return raw[raw.index("/v1") + len("/v1") :] + (f"?{query}" if query else "")
+
+
+def _model(exchange: Exchange, body: bytes) -> object:
+    """Give the model that a request to any endpoint names, if it is JSON and does."""
+    if not exchange.headers.get("content-type", "").startswith("application/json"):
+        return None
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return raw.get("model") if isinstance(raw, dict) else None
+
+
+def _own_models(service: Service) -> list[dict[str, Any]]:
+    names = [
+        route.model
+        for route in service.config.routes
+        if route.procedure and not set("*?[") & set(route.model)
+    ]
+    return [
+        {"id": name, "object": "model", "created": 0, "owned_by": "stepguard"}
+        for name in dict.fromkeys(names)
+    ]
+
+
+async def _upstream_models(service: Service, caller: Caller) -> list[Any]:
+    """Ask the default upstream for its list; none where it has none to give."""
+    upstream = service.upstreams[service.upstream_names(None)[0]]
+    call = Call(extra={}, authorization=caller.authorization)
+    passage = Passage(method="GET", path="/models", headers=(), body=b"")
+    try:
+        async with asyncio.timeout(MODELS_S), upstream.forward(passage, client=call) as answer:
+            found = orjson.loads(b"".join([data async for data in answer.body]))
+    except (UpstreamError, TimeoutError, orjson.JSONDecodeError):
+        return []
+    listed = found.get("data") if answer.status == 200 and isinstance(found, dict) else None
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
