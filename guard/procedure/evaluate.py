@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 from guard.errors import InvalidState
 from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
 from guard.procedure.expression import Scope, infer
-from guard.procedure.functions import FUNCTIONS, EvaluationError, arithmetic
+from guard.procedure.functions import FUNCTIONS, arithmetic
+from guard.procedure.lookup import lookup
 from guard.procedure.model import (
     Aggregate,
-    AnyCell,
     Arithmetic,
     BoolType,
     Call,
-    Cell,
     Choose,
     Comparison,
     EnumType,
     Expr,
     FieldOf,
-    IntType,
     ListOf,
     ListType,
     Literal,
@@ -36,15 +33,12 @@ from guard.procedure.model import (
     Name,
     Negate,
     Not,
-    RangeCell,
     RecordOf,
     RecordType,
     StringType,
-    Table,
     TextType,
     Type,
     Value,
-    ValuesCell,
 )
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text
 from guard.procedure.values import spell, speller
@@ -270,7 +264,7 @@ class _Compiler:
         call = (f"{expr.function}(", *_separated(argument.parts for argument in arguments), ")")
         table = self.scope.tables.get(expr.function)
         if table is not None:
-            evaluate = _applied(_lookup(table), arguments)
+            evaluate = _applied(lookup(table), arguments)
             result = self._shown_result(evaluate, table.result, expr)
             return Compiled(expr, table.result, evaluate, (result,), call)
         function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
@@ -466,43 +460,3 @@ def _restore(env: Env, name: str, value: Value | Unknown | None) -> None:
         env.pop(name, None)
     else:
         env[name] = value
-
-
-def _lookup(table: Table) -> Callable[[Sequence[Any]], Value]:
-    rows = [
-        (tuple(_matcher(cell) for cell in row.cells), _table_value(row.result.value, table.result))
-        for row in table.rows
-    ]
-
-    def find(values: Sequence[Any]) -> Value:
-        for cells, result in rows:
-            if all(cell is None or cell(value) for cell, value in zip(cells, values, strict=True)):
-                return result
-        pairs = zip(table.parameters, values, strict=True)
-        looked = ", ".join(f"{parameter.name} = {spell(value, parameter.type)}" for parameter, value in pairs)
-        raise EvaluationError(f"no row of table {table.name!r} is for {looked}")
-
-    return find
-
-
-def _table_value(value: Value, type: Type) -> Value:  # noqa: A002
-    return int(value) if isinstance(type, IntType) and isinstance(value, Fraction) else value
-
-
-def _matcher(cell: Cell) -> Callable[[Any], bool] | None:
-    match cell:
-        case AnyCell():
-            return None
-        case ValuesCell(values):
-            options = frozenset(value.value for value in values)
-            return options.__contains__
-        case RangeCell(low, high, low_included, high_included):
-            return _between(low and low.value, high and high.value, low_included, high_included)
-
-
-def _between(low: Any, high: Any, low_included: bool, high_included: bool) -> Callable[[Any], bool]:
-    def between(value: Any) -> bool:
-        above = low is None or value > low or (low_included and value == low)
-        return above and (high is None or value < high or (high_included and value == high))
-
-    return between

@@ -31,7 +31,11 @@ class EvaluationError(Exception):
 
 def bounded(number: Number) -> Number:
     """Pass a number on unless it has grown out of all proportion. Raises `EvaluationError`."""
-    if number.numerator.bit_length() > BITS or number.denominator.bit_length() > BITS:
+    if isinstance(number, int):
+        grown = number.bit_length() > BITS
+    else:
+        grown = number.numerator.bit_length() > BITS or number.denominator.bit_length() > BITS
+    if grown:
         raise EvaluationError("a number of more than 200 digits arose")
     return number
 

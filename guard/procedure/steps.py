@@ -112,7 +112,8 @@ class AssignStep:
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
         """Keep the value: the computed one, or what was sent instead."""
         if sent is None:
-            frame.store(self.target, frame.pending, expected.value)
+            seen = frame.pending if frame.shown is frame.env else expected.value
+            frame.store(self.target, frame.pending, seen)
         else:
             value = usable(sent, self.type)
             frame.store(self.target, value, value)

@@ -72,8 +72,10 @@ def round_to(value: Number, places: int, rounding: Rounding) -> Number:
     """Give the nearest number of so many decimals; `rounding` decides between the two neighbours."""
     if isinstance(value, int):
         return value
-    scale = 10**places
-    return Fraction(_whole(value.numerator * scale, value.denominator, rounding), scale)
+    numerator, denominator, scale = value.numerator, value.denominator, 10**places
+    if scale % denominator == 0:
+        return value  # it has no more decimals than that already
+    return Fraction(_whole(numerator * scale, denominator, rounding), scale)
 
 
 def _whole(numerator: int, denominator: int, rounding: Rounding) -> int:
@@ -109,16 +111,18 @@ def decimals_of(denominator: int) -> int | None:
 
 def _decimal(value: Number, least: int) -> str:
     """Decimal spelling with at least so many places and as many as the value needs."""
-    needed = decimals_of(value.denominator)
+    numerator, denominator = value.numerator, value.denominator
+    needed = decimals_of(denominator)
     if needed is None:
         raise Unspellable("a number whose decimals never end")
     places = max(needed, least)
     if places >= DIGITS:
         raise Unspellable(f"a number of more than {DIGITS} digits")
-    scaled = value.numerator * (_POWERS[places] // value.denominator)
-    digits = str(_bounded(abs(scaled))).rjust(places + 1, "0")
-    sign = "-" if scaled < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
+    scaled = _bounded(numerator * (_POWERS[places] // denominator))
+    if not places:
+        return str(scaled)
+    whole, behind = divmod(abs(scaled), _POWERS[places])
+    return f"{'-' if scaled < 0 else ''}{whole}.{behind:0{places}}"
 
 
 def _bounded(number: int) -> int:
