@@ -225,7 +225,9 @@ def test_a_scrape_keeps_to_the_naming_rules(metrics: Metrics) -> None:
 
 def test_missing_steps_that_a_run_only_counts_are_counted_without_a_kind(metrics: Metrics) -> None:
     finish = play.finished(Outcome.REJECTED, s2_2=StepClass.MISSING, s3=StepClass.MISSING)
-    written = {path: how for path, how in finish.classes.items() if how is not StepClass.MISSING}
+    written: dict[str, StepClass] = {
+        path: how for path, how in finish.classes.items() if how is not StepClass.MISSING
+    }
     metrics.run_started(play.info()).finished(replace(finish, classes=written), 1.0)
     assert total(metrics, "stepguard_steps_total", verdict="missing", step_kind="none") == 2
     assert total(metrics, "stepguard_steps_total") == 5
