@@ -27,13 +27,13 @@ from guard.procedure.expected import Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind, Value
 from guard.procedure.values import equal
 from guard.trace import render
-from guard.trace.events import Begin, Blank, End, Line, TooLong, Unreadable
+from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
 from guard.trace.lines import LIMITS, Limits, Lines, RawLine
 from guard.trace.parser import read_line
 
 SHOWN: Final = 200  # characters of what a violation quotes
 VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the first
-AHEAD: Final = 2_000  # steps that one departure may skip where checking goes on
+AHEAD: Final = 2_000  # steps that are looked ahead for the one that was written
 
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
@@ -193,10 +193,13 @@ class Checker:
             self._too_long(line, out)
             return
         due = self._walk.due
-        if self._phase is Phase.STEPS and due is not None and due.known and line.text == render.line(due):
+        if self._phase is Phase.STEPS and due is not None and _is_canonical(line, due):
             self._accept(due, line, None, out)
             return
-        match read_line(line):
+        self._take_event(read_line(line), line, out)
+
+    def _take_event(self, event: Event, line: RawLine, out: list[Judgement]) -> None:
+        match event:
             case Line() as step:
                 self._take_step(step, line, out)
             case Blank():
@@ -285,9 +288,15 @@ class Checker:
         due = self._walk.due
         if due is not None and step.head in _ANSWERS:
             return Kind.PREMATURE_ANSWER
-        if due is not None and order.can_follow(step.path, due.path, self.program.step_numbers, self._passes):
-            return Kind.SKIPPED_STEP
-        return Kind.EXTRA_STEP
+        return Kind.SKIPPED_STEP if due is not None and self._comes(step.path, due.path) else Kind.EXTRA_STEP
+
+    def _comes(self, path: str, due: str) -> bool:
+        """Whether a step comes later, as far as that can be told."""
+        if not order.can_follow(path, due, self.program.step_numbers, self._passes):
+            return False
+        ahead = self._look_ahead(path)
+        settled = ahead.ending is not None and ahead.ending.kind is not EndKind.UNDETERMINED
+        return ahead.due is not None or not settled
 
     def _repeats(self, index: int, step: Line) -> bool:
         """Whether a line says what a verified one said."""
@@ -411,11 +420,7 @@ class Checker:
 
     def _catch_up(self, kind: Kind, step: Line, line: RawLine, out: list[Judgement]) -> None:
         """Go past what was skipped and judge the step that was written, if it is one that comes."""
-        walk = Walk.start(self.program, self.inputs, self._walk.sent)
-        for _ in range(AHEAD):
-            if walk.due is None or walk.due.path == step.path:
-                break
-            walk.skip()
+        walk = self._look_ahead(step.path)
         if walk.due is not None and walk.due.path == step.path:
             premature = kind is Kind.PREMATURE_ANSWER
             self._before_answer = self._walk if premature else None
@@ -423,6 +428,15 @@ class Checker:
             self._judge(walk.due, step, line, out, blamed=premature)
         elif walk.ending is not None and walk.ending.kind is EndKind.UNDETERMINED:
             self._walk = walk
+
+    def _look_ahead(self, path: str) -> Walk:
+        """An execution of its own that has gone on to a step, to the end, or as far as one looks."""
+        walk = Walk.start(self.program, self.inputs, self._walk.sent)
+        for _ in range(AHEAD):
+            if walk.due is None or walk.due.path == path:
+                break
+            walk.skip()
+        return walk
 
     def _take_back_answer(self, path: str) -> None:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
@@ -433,6 +447,11 @@ class Checker:
                 del self._places[answer.path]
             self._walk, self._phase = before, Phase.STEPS
         self._before_answer = None
+
+
+def _is_canonical(line: RawLine, due: Expected) -> bool:
+    """Whether a line is the guard's own spelling of the step that is due: most are, and need no reading."""
+    return due.decision is None and line.text == render.canonical(due)
 
 
 def _carried(due: Expected, value: Value | None) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from guard.errors import InvalidState
-from guard.procedure.expected import Cell, Decision, Expected, Unknown, Working
+from guard.procedure.expected import Cell, Decision, Expected
 from guard.procedure.model import StringType, Value
 from guard.procedure.values import spell
 
@@ -44,16 +44,36 @@ def line(expected: Expected, value: Value | None = None, quotes: Iterable[str] =
     the computed one in a line of a single cell. `quotes` go behind a decision. Raises InvalidState
     where the line has a hole that `value` does not fill.
     """
-    parts = list(_line(expected, value))
-    if None in parts:
+    text = canonical(expected, value)
+    if text is None:
         raise InvalidState(f"the line of step {expected.path} hangs on what is not decided yet")
-    parts += [f" <- {spell(quote, _STRING)}" for quote in quotes]
-    return "".join(part for part in parts if part is not None)
+    return text + "".join(f" <- {spell(quote, _STRING)}" for quote in quotes)
+
+
+def canonical(expected: Expected, value: Value | None = None) -> str | None:
+    """The canonical line of a step as far as `line` has no quotes; None where it has a hole."""
+    parts = [expected.path, " ", expected.head, " "]
+    for cell in expected.cells:
+        spelling = spell(value, cell.type) if value is not None and not cell.key else cell.spelling
+        if spelling is None:
+            return None
+        match cell.working:
+            case None:
+                parts += (cell.lead, spelling)
+            case (str(working),):
+                parts += (cell.lead, working, " = ", spelling)
+            case _:
+                return None
+    parts.append(expected.tail)
+    return "".join(parts)
 
 
 def outline(expected: Expected) -> str:
     """The line for people: `…` stands for what the guard does not know."""
-    return "".join(HOLE if part is None else part for part in _line(expected, None))
+    parts: list[str | None] = [f"{expected.path} {expected.head} "]
+    for cell in expected.cells:
+        parts += [*_working(cell), cell.spelling]
+    return "".join(HOLE if part is None else part for part in [*parts, expected.tail])
 
 
 def scaffold(expected: Expected, cell_index: int = 0) -> str:
@@ -61,16 +81,11 @@ def scaffold(expected: Expected, cell_index: int = 0) -> str:
 
     Ends earlier where something in front of that is not known. Never ends in white space.
     """
-    known: list[str] = [f"{expected.path} {expected.head} "]
+    parts: list[str | None] = [f"{expected.path} {expected.head} "]
     for cell in expected.cells[:cell_index]:
-        known.append(cell.lead)
-        parts = [*_working(cell.working), cell.spelling]
-        known += _known(parts)
-        if None in parts:
-            return "".join(known).rstrip()
-    cell = expected.cells[cell_index]
-    known += [cell.lead, *_known(_working(cell.working))]
-    return "".join(known).rstrip()
+        parts += [*_working(cell), cell.spelling]
+    parts += _working(expected.cells[cell_index])
+    return "".join(_known(parts)).rstrip()
 
 
 def trace(
@@ -108,26 +123,12 @@ def _opening(decision: Decision) -> Iterator[str]:
             yield words if len(words) <= _QUOTED else words[:_QUOTED].rpartition(" ")[0] or words[:_QUOTED]
 
 
-def _line(expected: Expected, value: Value | None) -> Iterator[str | None]:
-    """The parts of a line in order, None for a hole."""
-    yield f"{expected.path} {expected.head} "
-    for cell in expected.cells:
-        yield cell.lead
-        yield from _working(cell.working)
-        yield _spelling(cell, value)
-    yield expected.tail
-
-
-def _working(working: Working | None) -> Iterator[str | None]:
-    if working is not None:
-        yield from (part if isinstance(part, str) else None for part in working)
+def _working(cell: Cell) -> Iterator[str | None]:
+    """The parts of a cell up to its value in order, None for a hole."""
+    yield cell.lead
+    if cell.working is not None:
+        yield from (part if isinstance(part, str) else None for part in cell.working)
         yield " = "
-
-
-def _spelling(cell: Cell, value: Value | None) -> str | None:
-    if value is not None and not cell.key:
-        return spell(value, cell.type)
-    return None if isinstance(cell.value, Unknown) else cell.spelling
 
 
 def _known(parts: Iterable[str | None]) -> Iterator[str]:
