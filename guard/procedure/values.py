@@ -264,13 +264,13 @@ def _misfit(value: Value, type: Type, path: str) -> str | None:  # noqa: A002
 def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
     match type:
         case IntType() if _is_number(value) and value.denominator == 1:
-            return _long(value)
+            return _long(int(value), type)
         case DecimalType(places) if _is_number(value):
             needed = decimals_of(value.denominator)
             fits = needed is not None and (places is None or needed <= places)
-            return _long(value) if fits else wanted(type)
+            return _long(value, type) if fits else wanted(type)
         case PercentType() if _is_number(value) and decimals_of(value.denominator) is not None:
-            return _long(value)
+            return _long(value, type)
         case BoolType() if isinstance(value, bool):
             return None
         case StringType() | TextType() if isinstance(value, str):
@@ -284,9 +284,12 @@ def _is_number(value: object) -> TypeGuard[Number]:
     return isinstance(value, int | Fraction) and not isinstance(value, bool)
 
 
-def _long(value: Number) -> str | None:
-    digits = DIGITS - (decimals_of(value.denominator) or 0)
-    return None if abs(value) < 10**digits else f"a number of at most {DIGITS} digits"
+def _long(value: Number, type: Type) -> str | None:  # noqa: A002
+    try:
+        spell(value, type)
+    except Unspellable:
+        return f"a number of at most {DIGITS} digits"
+    return None
 
 
 def _bad_string(value: str, type: Type) -> str | None:  # noqa: A002
