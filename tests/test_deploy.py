@@ -336,6 +336,18 @@ def test_the_image_copies_every_folder_that_packages_come_from() -> None:
     assert folders <= copied
 
 
+def test_the_wheel_in_the_image_holds_every_package() -> None:
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    places = {"guard": "guard", **setuptools["package-dir"]}
+    there = {
+        ".".join((package, *init.parent.relative_to(ROOT / folder).parts))
+        for package, folder in places.items()
+        for init in (ROOT / folder).rglob("__init__.py")
+    }
+    data = {package for package in setuptools["packages"] if package.startswith("guard.examples.")}
+    assert set(setuptools["packages"]) - data == there - data
+
+
 def test_nothing_gets_into_the_image_without_its_hash() -> None:
     installs = [run for runs in instructions("RUN") for run in runs.split("&&") if "pip install" in run]
     assert installs
@@ -443,6 +455,29 @@ def test_the_manual_explains_no_key_that_is_not_there() -> None:
     first = "|".join(Config.model_fields)
     explained = re.findall(rf"^\| `(?:{first})\b.*$", readme(), re.MULTILINE)
     assert sorted(explained) == sorted(manual_rows())
+
+
+def test_the_manuals_configuration_can_be_served(tmp_path: Path) -> None:
+    [example] = re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+    shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
+    (tmp_path / "stepguard.yaml").write_text(example)
+    config = load_config(
+        tmp_path / "stepguard.yaml", {"STEPGUARD_API_KEY": "a-key", "UPSTREAM_KEY": "another"}
+    )
+    assert config.routes[0].upstream == ("main", "spare")
+
+
+def test_the_manuals_expressions_select_what_a_real_scrape_has() -> None:
+    block = readme().split("Expressions to start from")[1].split("\n\n")[1]
+    expressions = [part.split("\n", 1)[1] for part in block.split("# ")[1:]]
+    assert len(expressions) == 3
+    known = series()
+    for expression in expressions:
+        for selector in nodes(expression, promql_parser.VectorSelector):
+            assert any(
+                all(fits(labels, matcher) for matcher in selector.matchers.matchers)
+                for labels in known[selector.name]
+            )
 
 
 def test_the_manual_explains_every_metric_and_no_other() -> None:
