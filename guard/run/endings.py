@@ -20,8 +20,8 @@ ACCEPTED: Final = frozenset(
 )
 
 _REASONS: Final = {
-    Outcome.ACCEPTED_FIRST: "every step was verified in the first attempt",
-    Outcome.ACCEPTED_AFTER_RETRY: "every step was verified, after a retry",
+    Outcome.ACCEPTED_FIRST: "no step had to be asked for twice",
+    Outcome.ACCEPTED_AFTER_RETRY: "every step was verified, some after a retry",
     Outcome.ACCEPTED_BY_FALLBACK: "every step was verified, on a further upstream",
     Outcome.REPAIRED: "the guard wrote steps that the model did not get right",
     Outcome.CANCELLED: "the client has gone",

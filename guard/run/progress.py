@@ -36,6 +36,7 @@ class Progress:
         self.lines: list[Line] = []
         self.delivered = 0  # so many of the lines the client has
         self.checker = self._checker("")
+        self._loose = False  # whether the checker has read more than whole verified lines
 
     def _checker(self, verified: str) -> Checker:
         return Checker(self._program, self._inputs, nonce=self._nonce, verified=verified)
@@ -80,7 +81,7 @@ class Progress:
         walk = Walk.start(self._program, self._inputs, self.checker.sent)
         fewest = 0
         while walk.due is not None:
-            fewest += not (written and walk.due.known)
+            fewest += walk.due.decision is not None or not written
             walk.skip()
         return fewest
 
@@ -124,15 +125,23 @@ class Progress:
         """Write the closing line."""
         self.checker.feed(self.end)
 
+    def begin_line(self, text: str) -> None:
+        """Write the beginning of the line that is due, which the model goes on with."""
+        self._loose = True
+        self.checker.feed(text)
+
     def read(self, text: str, given: frozenset[str]) -> list[Judgement]:
         """Take a piece of what the model wrote, at most one line of it.
 
         `given` are the paths of the lines whose operands it was given.
         """
-        return self._settle(self.checker.feed(text), given)
+        judgements = self._settle(self.checker.feed(text), given)
+        self._loose = not (text.endswith("\n") and judgements and isinstance(judgements[-1], StepVerified))
+        return judgements
 
     def close(self, finish_reason: str | None, given: frozenset[str]) -> list[Judgement]:
         """Take the end of a generation."""
+        self._loose = True
         return self._settle(self.checker.close(finish_reason), given)
 
     def _settle(self, judgements: list[Judgement], given: frozenset[str]) -> list[Judgement]:
@@ -154,7 +163,9 @@ class Progress:
 
     def rewind(self, lines: int | None = None) -> None:
         """Forget what is not verified, and all lines but so many; None keeps them all."""
-        verified = self.verified
+        if lines is None and not self._loose:
+            return
+        verified, self._loose = self.verified, False
         if lines is not None and lines < len(self.lines):
             verified = verified[: self.lines[lines].step.at]
             del self.lines[lines:]
@@ -164,6 +175,7 @@ class Progress:
         """Forget everything. Only as long as nothing was delivered."""
         assert not self.delivered
         self.lines.clear()
+        self._loose = False
         self.checker = self._checker("")
 
     def last_decided(self) -> int | None:

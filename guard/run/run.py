@@ -182,6 +182,7 @@ class Run:
         self._history.append(generation.attempt())
         self._faults[self._upstream] += 1
         pause = retry.pause(self._policy, error, self._faults[self._upstream])
+        self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
         if self._due != generation.step:
             self._reason = NO_REASON  # it got past the line that it was opened for
@@ -233,7 +234,9 @@ class Run:
 
     def _is_repetition(self, violation: Violation, line: str) -> bool:
         """Whether an answer to a dialogue turn says once more what stands already."""
-        return violation.kind is Kind.REPEATED_STEP or line.strip() == self._progress.begin.strip()
+        if violation.kind is Kind.MALFORMED:
+            return line.strip() == self._progress.begin.strip()
+        return violation.kind is Kind.REPEATED_STEP
 
     def _at_stop(self, generation: Generation) -> bool:
         """Whether the last line is the last one that the generation was opened for."""
@@ -253,6 +256,7 @@ class Run:
     def _complete(self, generation: Generation) -> list[Command]:
         """Close a generation that did what it was opened for."""
         self._history.append(generation.attempt())
+        self._progress.rewind()
         result = Result.PASSED if self._progress.answered else Result.DECIDED
         return [self._close(generation, result), *self._go_on(Strategy.DECISION)]
 
@@ -360,7 +364,7 @@ class Run:
         )
         start = self._progress.verified + made.tail
         if made.tail:
-            self._progress.checker.feed(made.tail)
+            self._progress.begin_line(made.tail)
         self._generations += 1
         self._retries += counted
         self._reason = reason
