@@ -1,0 +1,335 @@
+"""The command line: its arguments, and what each command does with them.
+
+Exit codes: 0 done or passed, 1 the trace has violations, 2 the command, a procedure or the
+configuration is wrong, 3 a model server or the embedded model could not be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from guard.check.checker import Checker
+from guard.check.report import Report, report
+from guard.check.verdict import Verdict
+from guard.cli import demo
+from guard.cli.terminal import WIDTH, Style, Terminal, cut
+from guard.config import build, default_config, load_config
+from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
+from guard.procedure.execute import Program, reference
+from guard.procedure.expected import EndKind
+from guard.procedure.load import Library, load
+from guard.proxy.app import Addresses, serve
+from guard.source import Source
+from guard.trace import prompt, render
+from guard.upstream import model
+
+OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
+SHOWN_NONCE = "3fa92c"  # in what is printed for people to read; requests draw their own
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Carry out one command line (without the program's name); returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace, Terminal], int] = arguments.command
+    out = Terminal(sys.stdout)
+    try:
+        return command(arguments, out)
+    except (ProcedureError, ConfigError, RequestError) as error:
+        print(error, file=sys.stderr)  # noqa: T201 (this is where people are told)
+        return USAGE
+    except GuardError as error:
+        _complain(str(error))
+        return UNAVAILABLE
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `stepguard show F | head`
+        sys.stderr.close()
+        return OK
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stepguard",
+        description="Makes a language model carry out a written procedure step by step, and checks every step.",
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(
+        name: str, command: Callable[[argparse.Namespace, Terminal], int], summary: str
+    ) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        sub.set_defaults(command=command)
+        return sub
+
+    serve = add("serve", _serve, "serve the endpoint")
+    serve.add_argument(
+        "--config",
+        metavar="F",
+        type=Path,
+        help="the configuration; without it: the local model and the shipped procedures",
+    )
+
+    demo = add("demo", _demo, "show the main job with the embedded model")
+    demo.add_argument("--model", metavar="FILE.gguf", type=Path, help="another model than the default")
+    demo.add_argument("--keep", action="store_true", help="leave the endpoint running afterwards")
+
+    lint = add("lint", _lint, "check procedure files, all problems at once")
+    lint.add_argument("files", metavar="F", nargs="+", type=Path)
+    lint.add_argument("--json", action="store_true", help="problems as JSON")
+
+    show = add("show", _show, "print the numbered procedure and the prompt as the model gets them")
+    _procedure_arguments(show)
+    show.add_argument("--inputs", metavar="JSON", help="the inputs to show; default: those of its example")
+    show.add_argument("--json", action="store_true", help="as JSON")
+
+    trace = add("trace", _trace, "print the reference trace")
+    _procedure_arguments(trace)
+    trace.add_argument("--inputs", metavar="JSON", default="{}", help="the inputs, a JSON object, or @FILE")
+    trace.add_argument(
+        "--decide",
+        metavar="JSON",
+        default="{}",
+        help="the values that the model would decide, a JSON object, or @FILE",
+    )
+    trace.add_argument(
+        "--nonce", metavar="N", default=SHOWN_NONCE, help="six hex digits (default %(default)s)"
+    )
+    trace.add_argument("--json", action="store_true", help="as JSON: trace, end, answer, steps")
+
+    check = add("check", _check, "check a written trace and list every violation")
+    _procedure_arguments(check)
+    check.add_argument("--inputs", metavar="JSON", default="{}", help="the inputs, a JSON object, or @FILE")
+    check.add_argument(
+        "--trace", metavar="FILE", required=True, help="the response to check; - for standard input"
+    )
+    check.add_argument("--nonce", metavar="N", help="the nonce it must carry; without it any is taken")
+    check.add_argument("--json", action="store_true", help="as JSON: verdict, violations, steps, fidelity")
+
+    config = commands.add_parser("config", help="look after the configuration")
+    config_commands = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    config_check = config_commands.add_parser(
+        "check", help="read a configuration and all it names, all errors at once"
+    )
+    config_check.add_argument("file", metavar="F", type=Path)
+    config_check.set_defaults(command=_config_check)
+
+    model = commands.add_parser("model", help="look after the embedded model")
+    model_commands = model.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    pull = model_commands.add_parser("pull", help="get the default model into the cache")
+    pull.set_defaults(command=_model_pull)
+    return parser
+
+
+def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="F", type=Path, help="a procedure file")
+    parser.add_argument("--procedure", metavar="NAME", help="which one, where the file has several")
+
+
+# --- procedures ----------------------------------------------------------------------------------
+
+
+def _library(file: Path) -> Library:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{file}: cannot be read: {error}") from None
+    return load(text, str(file))
+
+
+def _program(arguments: argparse.Namespace) -> Program:
+    programs = _library(arguments.file).procedures
+    if arguments.procedure in programs:
+        return programs[arguments.procedure]
+    names = ", ".join(programs)
+    if arguments.procedure:
+        raise RequestError(f"{arguments.file}: has no procedure {arguments.procedure!r}; it has {names}")
+    if len(programs) != 1:
+        raise RequestError(
+            f"{arguments.file}: has several procedures ({names}); say which with --procedure NAME"
+        )
+    return next(iter(programs.values()))
+
+
+def _json_object(text: str, option: str) -> dict[str, object]:
+    """Read an object from JSON text or `@FILE`; numbers with a point stay exact."""
+    try:
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        value = json.loads(text, parse_float=Decimal)
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{option}: expected a JSON object or @FILE: {error}") from None
+    if not isinstance(value, dict):
+        raise RequestError(f"{option}: expected a JSON object, found {cut(text, 60)!r}")
+    return value
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
+    problems: list[Problem] = []
+    for file in arguments.files:
+        try:
+            problems.extend(_library(file).warnings)
+        except ProcedureError as error:
+            problems.extend(error.problems)
+    errors = sum(problem.severity == "error" for problem in problems)
+    if arguments.json:
+        fields = ("file", "line", "column", "severity", "message", "help")
+        out.json([{name: getattr(problem, name) for name in fields} for problem in problems])
+    else:
+        for problem in problems:
+            out.line(str(problem))
+        counts = {"file": len(arguments.files), "error": errors, "warning": len(problems) - errors}
+        out.line(", ".join(_count(number, noun) for noun, number in counts.items()))
+    return USAGE if errors else OK
+
+
+def _show(arguments: argparse.Namespace, out: Terminal) -> int:
+    program = _program(arguments)
+    given = arguments.inputs
+    inputs = program.example_inputs if given is None else program.accept(_json_object(given, "--inputs"))
+    instructions = prompt.instructions(program)
+    closing = None if inputs is None else prompt.closing(program, inputs, SHOWN_NONCE)
+    if arguments.json:
+        out.json(
+            {
+                "procedure": program.name,
+                "version": program.version,
+                "digest": program.digest,
+                "numbered": program.numbered,
+                "instructions": instructions,
+                "closing": closing,
+            }
+        )
+        return OK
+    out.line(out.styled("# in the leading system message", Style.FAINT))
+    out.line(instructions)
+    out.line()
+    if closing is None:
+        out.line(
+            out.styled("# the last user message ends with the inputs: give them with --inputs", Style.FAINT)
+        )
+    else:
+        out.line(out.styled("# at the end of the last user message", Style.FAINT))
+        out.line(closing)
+    return OK
+
+
+def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
+    program = _program(arguments)
+    inputs = program.accept(_json_object(arguments.inputs, "--inputs"))
+    decisions = program.decide(_json_object(arguments.decide, "--decide"))
+    steps, ending = reference(program, inputs, decisions)
+    text = render.trace(program, steps, arguments.nonce)
+    failed = ending.kind is EndKind.FAILED
+    if failed:  # it has no closing line, since it came to no end
+        text = text[: text.rindex(render.end(arguments.nonce))]
+    if arguments.json:
+        reason = {"step": ending.path, "reason": ending.reason} if failed else None
+        out.json({"trace": text, "steps": len(steps), "end": ending.kind.value, "procedure_failed": reason})
+    else:
+        out.line(text.rstrip("\n"))
+    if failed:
+        _complain(f"the procedure fails at step {ending.path}: {ending.reason}")
+    return VIOLATIONS if failed else OK
+
+
+def _check(arguments: argparse.Namespace, out: Terminal) -> int:
+    program = _program(arguments)
+    inputs = program.accept(_json_object(arguments.inputs, "--inputs"))
+    response = _response(arguments.trace)
+    checker = Checker(program, inputs, nonce=arguments.nonce, stop_at_first=False)
+    checker.feed(response)
+    checker.close("stop")
+    result = report(checker)
+    if arguments.json:
+        out.json(result.to_json())
+    else:
+        _print_report(result, response, out)
+    return OK if result.verdict is Verdict.PASSED else VIOLATIONS
+
+
+def _response(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"--trace: {file}: cannot be read: {error}") from None
+
+
+def _print_report(result: Report, response: str, out: Terminal) -> None:
+    source = Source("response", response)
+    for violation in result.violations:
+        line, column = source.position(violation.at)
+        where = f"step {violation.step}, " if violation.step else ""
+        out.line(f"{out.styled(violation.kind.value, Style.BAD)} at {where}line {line}, column {column}")
+        out.line(f"  expected  {cut(violation.expected, WIDTH - 12)}")
+        out.line(f"  found     {cut(violation.found, WIDTH - 12)}")
+    failed = result.procedure_failed
+    if failed is not None:
+        out.line(f"{out.styled('procedure failed', Style.BAD)} at step {failed.path}: {failed.reason}")
+    steps = result.steps
+    expected = "an undetermined number of" if steps.expected is None else steps.expected
+    counts = {"verified": steps.verified, "model-decided": steps.model_decided, "missing": steps.missing}
+    listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    style = Style.GOOD if result.verdict is Verdict.PASSED else Style.BAD
+    out.line(f"{out.styled(result.verdict.value, style)}: {expected} steps expected: {listed or 'none seen'}")
+
+
+def _config_check(arguments: argparse.Namespace, out: Terminal) -> int:
+    config = load_config(arguments.file)
+    out.line(
+        f"{arguments.file}: {_count(len(config.programs), 'procedure')}, "
+        f"{_count(len(config.upstreams), 'upstream')}, {_count(len(config.routes), 'route')}"
+    )
+    return OK
+
+
+def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
+    config = default_config() if arguments.config is None else load_config(arguments.config)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    if arguments.config is None:
+        _pull(out)
+
+    def ready(addresses: Addresses) -> None:
+        out.line(f"serving {addresses.client}/v1, admin {addresses.admin}")
+        out.line(f"procedures: {', '.join(config.programs)}")
+
+    asyncio.run(serve(build(config), ready=ready))
+    return OK
+
+
+def _model_pull(arguments: argparse.Namespace, out: Terminal) -> int:
+    del arguments
+    out.line(str(_pull(out)))
+    return OK
+
+
+def _pull(out: Terminal) -> Path:
+    return model.pull(lambda done, total: out.progress("getting the model", done, total))
+
+
+def _demo(arguments: argparse.Namespace, out: Terminal) -> int:
+    path = _pull(out) if arguments.model is None else model.resolve(arguments.model)
+    return asyncio.run(demo.show(path, out, keep=arguments.keep))
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _complain(message: str) -> None:
+    print(f"stepguard: {message}", file=sys.stderr)  # noqa: T201 (this is where people are told)
