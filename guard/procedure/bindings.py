@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from guard.procedure.expression import Scope, infer
-from guard.procedure.faults import Faults
 from guard.procedure.lattice import is_number, join, type_text
 from guard.procedure.listing import walk
 from guard.procedure.model import (
@@ -22,6 +21,9 @@ from guard.procedure.model import (
     Type,
 )
 from guard.source import Span
+
+if TYPE_CHECKING:
+    from guard.procedure.faults import Faults
 
 # A sum in a loop may gain decimals in every pass (`x = x * 1.5`). After so many rounds they are left open.
 WIDEN_AFTER: Final = 4
@@ -81,7 +83,9 @@ class _Typing:
         turn, changed = 0, True
         while changed:
             turn += 1
-            changed = any([self._visit(step, widen=turn > WIDEN_AFTER) for step in self.steps])
+            changed = False
+            for step in self.steps:
+                changed |= self._visit(step, widen=turn > WIDEN_AFTER)
         for name, step, found in self.clashes.values():
             self._clash(faults, name, step, found)
         return self._bindings()
@@ -91,7 +95,7 @@ class _Typing:
         return {
             **dict.fromkeys(self.doubtful),
             **bindings,
-            **{name: None for name in self.doubtful & self.names},
+            **dict.fromkeys(self.doubtful & self.names),
         }
 
     def _visit(self, step: Step, *, widen: bool) -> bool:

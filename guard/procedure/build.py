@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
-
-from lark import Token
+from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants
+from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.model import (
     Assign,
-    BoolType,
     Branch,
     Check,
-    DecimalType,
     Deny,
     EnumType,
     Example,
     Expr,
     Extract,
-    FieldType,
     For,
     If,
-    IntType,
     Judge,
     ListOf,
-    ListType,
     Literal,
     Module,
     Numbers,
     Parameter,
-    PercentType,
     Procedure,
     RecordOf,
     RecordType,
@@ -40,144 +32,30 @@ from guard.procedure.model import (
     Rounding,
     Row,
     Step,
-    StringType,
     Table,
-    TextType,
-    Type,
 )
-from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
+from guard.procedure.terms import MENDED, Node, Part, Terms, parts, span, token, tree
 from guard.source import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lark import Token
 
 MAX_BOUND: Final = 10_000
 MAX_STEPS: Final = 2_000
 
-SIMPLE_TYPES: Final[dict[str, Type]] = {
-    "int": IntType(),
-    "decimal": DecimalType(),
-    "percent": PercentType(),
-    "bool": BoolType(),
-    "string": StringType(),
-    "text": TextType(),
-}
-# What people write who think of another language.
-FOREIGN_TYPES: Final = {
-    "integer": "int",
-    "number": "decimal(2)",
-    "float": "decimal(2)",
-    "double": "decimal(2)",
-    "money": "decimal(2)",
-    "boolean": "bool",
-    "str": "string",
-    "char": "string",
-}
-
 
 def build(tree_: Node, faults: Faults) -> Module:
-    """The model of a tree; what is wrong with single words of it goes to `faults`."""
+    """Give the model of a tree; what is wrong with single words of it goes to `faults`."""
     return _Builder(faults).module(tree_)
-
-
-class _Types:
-    """The types that a text declares, each resolved when it is first asked for."""
-
-    def __init__(self, faults: Faults, terms: Terms) -> None:
-        self.faults, self.terms = faults, terms
-        self.declared: dict[str, Node] = {}
-        self.resolved: dict[str, Type] = {}
-        self.resolving: list[str] = []
-
-    def declare(self, node: Node) -> None:
-        name = token(node.children[0])
-        word = self.terms.name(name, "a type")
-        if word in SIMPLE_TYPES:
-            self.faults(span(name), f"{word!r} is a type of the language", "take another name")
-        elif word in self.declared:
-            twice(self.faults, name, "type", self.declared[word])
-        else:
-            self.declared[word] = node
-
-    def resolve(self, part: Part) -> Type:
-        """The type that a node means; an unknown one is reported and read as `string`."""
-        node = tree(part)
-        match node.data:
-            case "named_type":
-                return self._named(token(node.children[0]))
-            case "places_type":
-                return self._places(*map(token, node.children))
-            case "list_type":
-                return ListType(self.resolve(node.children[0]))
-            case "enum_type":
-                return self.enum(child for child in node.children if child is not None)
-            case _:
-                return self.record(tree(node.children[0]), None)
-
-    def record(self, fields: Node, name: str | None) -> RecordType:
-        found: dict[str, FieldType] = {}
-        for field in fields.children:
-            if field is None:
-                continue
-            word, type_ = parts(tree(field))
-            field_name = self.terms.name(word, "a field")
-            if field_name in found:
-                self.faults(
-                    span(token(word)), f"the field {field_name!r} is declared twice", "rename one of them"
-                )
-            found[field_name] = FieldType(field_name, self.resolve(type_))
-        return RecordType(tuple(found.values()), name)
-
-    def enum(self, options: Iterable[Part]) -> EnumType:
-        found: list[str] = []
-        for option in options:
-            text = constants.unescaped(token(option), self.faults)
-            if text in found:
-                self.faults(
-                    span(token(option)), f"the value {text!r} is listed twice", "leave one of them out"
-                )
-            else:
-                found.append(text)
-        return EnumType(tuple(found))
-
-    def named(self, name: str) -> Type:
-        """A declared type."""
-        if name not in self.resolved:
-            node = self.declared[name]
-            self.resolving.append(name)
-            if node.data == "record":
-                self.resolved[name] = self.record(tree(node.children[1]), name)
-            else:
-                self.resolved[name] = self.enum(node.children[1:])
-            self.resolving.pop()
-        return self.resolved[name]
-
-    def _named(self, word: Token) -> Type:
-        name = str(word)
-        if name in SIMPLE_TYPES:
-            return SIMPLE_TYPES[name]
-        if name in self.resolving:
-            self.faults(
-                span(word), f"the record {name!r} holds itself", "refer to the other record by a name or key"
-            )
-        elif name in self.declared:
-            return self.named(name)
-        else:
-            known = FOREIGN_TYPES.get(name.lower())
-            help_text = f"write {known}" if known else suggestion(name, [*SIMPLE_TYPES, *self.declared])
-            self.faults(span(word), f"there is no type {name!r}", help_text)
-        return StringType()
-
-    def _places(self, word: Token, count: Token) -> Type:
-        if word != "decimal":
-            help_text = f"write {word}" if word in SIMPLE_TYPES else "write decimal(2)"
-            self.faults(span(word), f"only decimal takes a number of places, not {str(word)!r}", help_text)
-            return SIMPLE_TYPES.get(str(word), DecimalType())
-        return DecimalType(_count(count, 0, constants.MAX_PLACES, "decimal places", self.faults))
 
 
 class _Builder:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.terms = Terms(faults)
-        self.types = _Types(faults, self.terms)
+        self.types = Types(faults, self.terms)
         self.steps = 0
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
@@ -187,7 +65,7 @@ class _Builder:
         self.seen: dict[tuple[str, str], Token] = {}
 
     def module(self, root: Node) -> Module:
-        declarations = [tree(child) for child in root.children if child is not None]
+        declarations = [tree(child) for child in root.children]
         for node in declarations:
             if node.data in ("record", "enumeration"):
                 self.types.declare(node)
@@ -260,9 +138,9 @@ class _Builder:
         """Whether a name is new among its kind; if not, that is reported."""
         self.terms.name(word, f"a {kind}")
         first = self.seen.setdefault((kind, str(word)), word)
-        if first is not word:
+        if first is not word and word != MENDED:
             twice(self.faults, word, kind, first)
-        return first is word
+        return first is word and word != MENDED
 
     def _table(self, node: Node) -> None:
         name, parameters, result, hit, *rows = parts(node)
@@ -275,19 +153,19 @@ class _Builder:
             parameters=self._parameters(parameters, "table"),
             result=self.types.resolve(result),
             hit="first match",
-            rows=tuple(self._row(tree(row)) for row in rows),
+            rows=tuple(self._row(tree(row)) for row in rows if not _mended_row(tree(row))),
             at=span(word),
         )
         if self._new("table", word):
             self.tables[table.name] = table
 
     def _row(self, node: Node) -> Row:
-        *cells, result = node.children
+        *cells, result = parts(node)
         return Row(tuple(self.terms.cell(cell) for cell in cells), self.terms.literal(result), span(node))
 
     def _parameters(self, part: Part, what: str) -> tuple[Parameter, ...]:
         found: dict[str, Parameter] = {}
-        for parameter in () if part is None else tree(part).children:
+        for parameter in () if part is None else parts(tree(part)):
             if parameter is None:
                 continue
             word, type_ = parts(tree(parameter))
@@ -342,8 +220,8 @@ class _Builder:
         if first and keyword != "if":
             self.faults(
                 _keyword(node),
-                f"this {keyword} follows no if",
-                f"put it right below the steps of an if, indented like that if; {keyword} cannot follow else",
+                f"this {keyword} belongs to no if",
+                "indent it like its if, right below the steps of that if; an else comes last",
             )
         *condition, block = parts(node)
         return Branch(
@@ -375,13 +253,20 @@ class _Builder:
 
     def _assign(self, node: Node, number: str, label: str | None) -> Assign:
         target, expression, places, mode = parts(node)
+        name = self.terms.name(target, "a value")
+        if label is not None and name in SIMPLE_TYPES:
+            self.faults(
+                span(token(target)),
+                f"a step gives a value without naming its type, found {name!r}",
+                f"write {label} = ...",
+            )
         return Assign(
             number=number,
-            target=self.terms.name(target, "a value"),
+            target=name,
             expression=self.terms.expression(expression),
             places=None
             if places is None
-            else _count(token(places), 0, constants.MAX_PLACES, "decimal places", self.faults),
+            else count(token(places), 0, constants.MAX_PLACES, "decimal places", self.faults),
             rounding=None if mode is None else self._rounding(token(mode)),
             label=label,
             at=span(node),
@@ -458,7 +343,7 @@ class _Builder:
             number=number,
             variable=self.terms.name(variable, "a loop's item"),
             items=self.terms.expression(items),
-            bound=_count(token(bound), 1, MAX_BOUND, "passes", self.faults),
+            bound=count(token(bound), 1, MAX_BOUND, "passes", self.faults),
             body=self._block(tree(block), f"{number}."),
             label=label,
             at=Span(span(node).start, span(token(bound)).end),
@@ -480,6 +365,8 @@ class _Builder:
         decisions: dict[str, Literal | ListOf | RecordOf] = {}
         for entry in map(tree, entries):
             target, value = parts(entry)
+            if target == MENDED:
+                continue
             where = inputs if entry.data == "given" else decisions
             key, constant = str(token(target)), self._constant(value)
             if key in where:
@@ -503,7 +390,7 @@ class _Builder:
 
 
 def _varying(expression: Expr) -> Expr | None:
-    """The first part of an expression that is no constant."""
+    """Find the first part of an expression that is no constant."""
     match expression:
         case Literal():
             return None
@@ -515,27 +402,9 @@ def _varying(expression: Expr) -> Expr | None:
             return expression
 
 
-def twice(faults: Faults, word: Token, kind: str, first: Node | Token) -> None:
-    """Report a name that is declared a second time, and where it was first."""
-    line, _ = faults.source.position(span(first).start)
-    article = "an" if kind == "example" else "a"
-    faults(
-        span(word),
-        f"there is {article} {kind} {str(word)!r} already, in line {line}",
-        "leave one of them out" if kind == "example" else "rename one of them",
-    )
-
-
-def _count(text: Token, low: int, high: int, what: str, faults: Faults) -> int:
-    """A small whole number of the grammar; one out of range is reported and read as `low`."""
-    value = text.value
-    if value.isdigit() and len(value) <= len(str(high)) and low <= int(value) <= high:
-        return int(value)
-    faults(
-        span(text),
-        f"the number of {what} is a whole number from {low} to {high:,}, found {value[:24]}",
-    )
-    return low
+def _mended_row(node: Node) -> bool:
+    cell = tree(node.children[0])
+    return cell.data == "any_cell" and cell.children[0] == MENDED
 
 
 def _merge(kind: str) -> str:

@@ -6,94 +6,83 @@ import re
 import unicodedata
 from typing import Final
 
+from guard.source import Span
+
 _OPERATORS: Final = {
-    "×": "*",
-    "·": "*",
-    "÷": "/",
-    "−": "-",
-    "–": "-",
-    "—": "-",
+    "\N{MULTIPLICATION SIGN}": "*",
+    "\N{MIDDLE DOT}": "*",
+    "\N{DIVISION SIGN}": "/",
+    "\N{MINUS SIGN}": "-",
+    "\N{EN DASH}": "-",
+    "\N{EM DASH}": "-",
     "≤": "<=",
     "≥": ">=",
     "≠": "!=",
     "→": "->",
     "⇒": "=>",
     "…": "..",
-    "∧": "and",
-    "∨": "or",
+    "\N{LOGICAL AND}": "and",
+    "\N{LOGICAL OR}": "or",
     "¬": "not",
     "∈": "in",
     "!": "not",
     "&": "and",
 }
-_QUOTES: Final = "“”„‟«»'‘’‚‛`"
+_UNIT: Final = "write the number alone; its unit belongs in the name, such as price_eur"
+_SIGNS: Final = {
+    "%": "write mod for the remainder; a percent is a constant such as 5%, for others write x * 1%",
+    "^": "write x * x for a power",
+    ";": "write each step in a line of its own",
+    "\\": "put the expression in brackets to go on in the next line",
+    "$": _UNIT,
+    "€": _UNIT,
+    "£": _UNIT,
+    "?": "write if condition then a else b",
+    "~": "write not",
+}
+_QUOTES: Final = "“”„‟«»'`\u2018\u2019\u201a\u201b"
 _WORD: Final = re.compile(r"\w+")
+_PLAIN: Final = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o"})
 
 
-def character(line: str, column: int) -> tuple[int, str, str]:
-    """How wide the unreadable part at a column of a line is, what is wrong with it, and what to write."""
+def character(line: str, column: int) -> tuple[Span, str, str]:
+    """Give the part of a line around an unreadable column, what is wrong with it, and what to write."""
     char = line[column : column + 1] or " "
+    one = Span(column, column + 1)
     if char == '"':
         return (
-            len(line) - column,
+            Span(column, len(line)),
             "this text has no closing quote",
             r'end it with " in the same line; inside it a quote is \" and a line break \n',
         )
     if char in _QUOTES:
         return _quoted(line, column)
     if char in _OPERATORS:
-        return _operator(line, column)
-    if char.isspace() or unicodedata.category(char) in ("Cf", "Zs", "Cc"):
+        width = 2 if line[column : column + 2] == "&&" else 1
+        message = f"the sign {char * width!r} is not part of the language"
+        return Span(column, column + width), message, f"write {_OPERATORS[char]}"
+    if unicodedata.category(char) in ("Cf", "Zs", "Cc"):
         name = unicodedata.name(char, "a control character").lower()
-        return 1, f"this is no ordinary blank but U+{ord(char):04X}, {name}", "write an ordinary blank"
+        return one, f"this is no ordinary blank but U+{ord(char):04X}, {name}", "write an ordinary blank"
     if char.isalnum():
         return _word(line, column)
-    return 1, f"the character {char!r} means nothing here", _SIGNS.get(char, "")
+    return one, f"the character {char!r} means nothing here", _SIGNS.get(char, "")
 
 
-_SIGNS: Final = {
-    "%": "write mod for the remainder; a percent is a constant such as 5%, for others write x * 1%",
-    "^": "write x * x for a power",
-    ";": "write each step in a line of its own",
-    "\\": "put the expression in brackets to go on in the next line",
-    "$": "write the number alone; a value's unit belongs in its name",
-    "€": "write the number alone; a value's unit belongs in its name",
-    "£": "write the number alone; a value's unit belongs in its name",
-    "?": "write if condition then a else b",
-    "@": "names are made of letters, digits and _",
-    "~": "write not",
-}
-
-
-def _quoted(line: str, column: int) -> tuple[int, str, str]:
+def _quoted(line: str, column: int) -> tuple[Span, str, str]:
     end = next((i for i in range(column + 1, len(line)) if line[i] in _QUOTES), None)
     message = "a text stands in double quotes"
     if end is None:
-        return 1, message, 'write "..."'
-    return end + 1 - column, message, f'write "{line[column + 1 : end]}"'
+        return Span(column, column + 1), message, 'write "..."'
+    return Span(column, end + 1), message, f'write "{line[column + 1 : end]}"'
 
 
-def _operator(line: str, column: int) -> tuple[int, str, str]:
-    char = line[column]
-    width = 2 if line[column : column + 2] == "&&" else 1
-    return width, f"the sign {char * width!r} is not part of the language", f"write {_OPERATORS[char]}"
-
-
-def _word(line: str, column: int) -> tuple[int, str, str]:
-    start = column
-    while start > 0 and _WORD.fullmatch(line[start - 1]):
-        start -= 1
-    match = _WORD.match(line, column)
-    assert match is not None
-    word = line[start : match.end()]
-    plain = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
-    what = (
-        "a number is made of the digits 0 to 9"
-        if word[:1].isdigit()
-        else "a name is made of a to z, A to Z, 0 to 9 and _"
-    )
-    return (
-        match.end() - column,
-        f"{what}, found {word[:40]!r}",
-        f"write {plain}, for instance" if plain else "",
-    )
+def _word(line: str, column: int) -> tuple[Span, str, str]:
+    words = (match for match in _WORD.finditer(line) if match.start() <= column < match.end())
+    match = next(words)
+    word = match[0]
+    plain = unicodedata.normalize("NFKD", word.translate(_PLAIN)).encode("ascii", "ignore").decode()
+    what = "a number is made of the digits 0 to 9"
+    if not word[0].isdigit():
+        what = "a name is made of a to z, A to Z, 0 to 9 and _"
+    return Span(*match.span()), f"{what}, found {word[:40]!r}", f"write {plain}" if plain else ""

@@ -6,13 +6,14 @@ import json
 import re
 import unicodedata
 from fractions import Fraction
-from typing import Final
-
-from lark import Token
+from typing import TYPE_CHECKING, Final
 
 from guard.procedure.faults import Faults, quoted
 from guard.procedure.model import DecimalType, IntType, Literal, PercentType, StringType
 from guard.source import Span
+
+if TYPE_CHECKING:
+    from lark import Token
 
 MAX_DIGITS: Final = 40
 MAX_PLACES: Final = 20
@@ -27,7 +28,7 @@ def place(token: Token) -> Span:
 
 
 def number(token: Token, faults: Faults, *, negative: bool = False, at: Span | None = None) -> Literal:
-    """A whole number or decimal; one over a cap is reported and read as 0."""
+    """Read a whole number or decimal; one over a cap is reported and read as 0."""
     at = at or place(token)
     text = _checked(token.value, at, faults)
     sign = -1 if negative else 1
@@ -37,7 +38,7 @@ def number(token: Token, faults: Faults, *, negative: bool = False, at: Span | N
 
 
 def percent(token: Token, faults: Faults, *, negative: bool = False, at: Span | None = None) -> Literal:
-    """`12.5%`, which is the number 0.125."""
+    """Read `12.5%`, which is the number 0.125."""
     at = at or place(token)
     text = _checked(token.value[:-1], at, faults)
     return Literal(Fraction(text) * (-1 if negative else 1) / 100, PercentType(), at)
@@ -63,12 +64,12 @@ def _checked(text: str, at: Span, faults: Faults) -> str:
 
 
 def string(token: Token, faults: Faults) -> Literal:
-    """The text between the quotes, its escapes replaced, in Unicode's form NFC."""
+    """Read the text between the quotes, its escapes replaced, in Unicode's form NFC."""
     return Literal(unescaped(token, faults), StringType(), place(token))
 
 
 def unescaped(token: Token, faults: Faults) -> str:
-    """What a string in quotes says; a wrong one is reported and read as empty."""
+    """Give what a string in quotes says; a wrong one is reported and read as empty."""
     at = place(token)
     raw = token.value
     if len(raw) - 2 > MAX_STRING:

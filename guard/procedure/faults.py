@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from guard.errors import Problem
-from guard.source import Source, Span
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from guard.errors import Problem
+    from guard.source import Source, Span
 
 CUT: Final = 40
 
@@ -34,11 +36,11 @@ class Faults:
 
 def quoted(text: str) -> str:
     """Foreign text for a message: its repr, cut."""
-    return repr(text if len(text) <= CUT else text[: CUT - 1] + "…")
+    return repr(str(text) if len(text) <= CUT else f"{text[: CUT - 1]}…")
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The one of some words that was probably meant."""
+    """Find the one of some words that was probably meant."""
     candidates = sorted(set(words) - {word})
     folded = {candidate.lower(): candidate for candidate in candidates}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)

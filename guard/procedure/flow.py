@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from guard.procedure.expression import Scope
+from guard.procedure.bindings import target_span
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
@@ -24,8 +24,12 @@ from guard.procedure.model import (
     TextType,
 )
 from guard.procedure.text import names, parts
-from guard.procedure.bindings import target_span
 from guard.source import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from guard.procedure.expression import Scope
 
 Bound = frozenset[str]
 
@@ -153,7 +157,7 @@ class _Flow:
             message = f"{name!r} has no value yet; it is given one in line {lines[0]}"
         else:
             earlier = [line for line in lines if line < here]
-            message = f"{name!r} may have no value here; line {earlier[-1]}, which gives it one, is not always carried out"
+            message = f"{name!r} may have no value here: line {earlier[-1]} is not always carried out"
         self.faults(at, message, f"give it a value before, such as {name} = 0")
 
     def _sources(self, step: Extract | Judge, bound: Bound) -> None:
@@ -192,7 +196,6 @@ class _Flow:
         if isinstance(last, If):
             for branch in last.branches:
                 if not _ends(branch.body):
-                    line, _ = self.faults.source.position(branch.at.start)
                     self.faults(
                         branch.at,
                         f"the procedure has no end where this {branch.keyword} is carried out",
@@ -230,6 +233,6 @@ def _aggregates(expression: Expr) -> Iterable[Aggregate]:
 
 
 def _source_span(text: str, at: Span, name: str) -> Span:
-    """Sources stand behind the last `from` of a step's head."""
+    """Find a source of a step: they stand behind the last `from` of its head."""
     start = text.rfind("from", at.start, at.end)
     return target_span(text, Span(max(start, at.start) + len("from"), at.end), name)

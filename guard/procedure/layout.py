@@ -6,13 +6,16 @@ where something is wrong, so that bad layout is reported like every other fault,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lark import Token
 from lark.indenter import Indenter
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 CLOSERS: Final = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+OPENERS: Final = {closer: opener for opener, closer in CLOSERS.items()}
 
 UNEVEN: Final = "UNEVEN"  # a line that is indented like no block around it
 TABS: Final = "TABS"  # the first line that is indented by tabs where others are by spaces, or both
@@ -29,10 +32,10 @@ class Layout(Indenter):
     INDENT_type = "_INDENT"
     DEDENT_type = "_DEDENT"
     tab_len = 8
-    always_accept = ("_NL", "UNREADABLE")  # type: ignore[assignment]  # a property there
+    always_accept = ("_NL", "UNREADABLE")
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The tokens with `_INDENT` and `_DEDENT` where blocks begin and end."""
+        """Add `_INDENT` and `_DEDENT` where blocks begin and end."""
         return _Blocks().arrange(stream)
 
 
@@ -120,7 +123,7 @@ class _Blocks:
 
 
 def _indentation(newline: Token) -> Token:
-    """The blanks at the start of the line that a line break leads to, as a token of their own."""
+    """Give the blanks at the start of the line that a line break leads to, as a token."""
     text = newline.value.rpartition("\n")[2]
     end = newline.end_pos or 0
     return Token("_BLANK", text, start_pos=end - len(text), end_pos=end)

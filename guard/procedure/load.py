@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from guard.errors import Problem, ProcedureError, RequestError
 from guard.procedure.build import build
+from guard.procedure.doubt import Doubt
 from guard.procedure.execute import Program, compile_program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.faults import Faults
-from guard.procedure.model import Module
 from guard.procedure.syntax import Reading, read
-from guard.procedure.validate import Doubt, validate
+from guard.procedure.validate import validate
 from guard.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from guard.procedure.model import Module
 
 MAX_PROBLEMS = 50
 

@@ -10,23 +10,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from guard.errors import Problem
-from guard.procedure.diagnose import DECLARATIONS, Fault, context, explain
+from guard.procedure.diagnose import explain
 from guard.procedure.faults import nearest
 from guard.procedure.layout import CLOSERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
+from guard.procedure.stumble import DECLARATIONS, Stumble, context
+from guard.procedure.terms import MENDED
 from guard.source import Source, Span
+
+if TYPE_CHECKING:
+    from guard.errors import Problem
 
 MAX_SIZE: Final = 1_000_000  # characters
 MAX_DEPTH: Final = 50  # blocks and brackets one within the other
 MAX_PROBLEMS: Final = 20
-
-# Stands for a name in lines that were replaced. It can occur in no text.
-MENDED: Final = "?"
 
 _LAYOUT: Final = frozenset({"_NL", "_INDENT", "_DEDENT", UNEVEN, TABS})
 
@@ -154,21 +155,21 @@ class _Reader:
             tree, index, accepts = _parse(self.tokens)
             if tree is not None:
                 break
-            fault = Fault(self.source, self.tokens, index, accepts)
+            stumble = Stumble(self.source, self.tokens, index, accepts)
             if index > last:  # what mending made worse is not the author's fault
-                self._report(fault)
-            last = max(last, self._mend(fault))
+                self._report(stumble)
+            last = max(last, self._mend(stumble))
         return Reading(tree, self.problems, self.mended, frozenset(self.doubtful))
 
-    def _report(self, fault: Fault) -> None:
-        found = explain(fault)
+    def _report(self, stumble: Stumble) -> None:
+        found = explain(stumble)
         self.problems.append(self.source.problem(found.span, found.message, help=found.help))
 
     # --- mending ----------------------------------------------------------------------------------
 
-    def _mend(self, fault: Fault) -> int:
+    def _mend(self, stumble: Stumble) -> int:
         """Change the tokens so that this fault is gone; up to which token nothing more is reported."""
-        index, token = fault.index, fault.token
+        index, token = stumble.index, stumble.token
         match token.type:
             case kind if kind in (UNEVEN, TABS, UNOPENED):
                 del self.tokens[index]
@@ -178,9 +179,9 @@ class _Reader:
                 return index - 1
             case kind if kind == UNCLOSED and self._closes(index):
                 return index
-        if fault.accepts == {"_INDENT"}:
+        if stumble.accepts == {"_INDENT"}:
             return self._fill(index)
-        return self._replace(fault)
+        return self._replace(stumble)
 
     def _closes(self, index: int) -> bool:
         """Put the bracket that is missing where the text goes on without it, if that helps."""
@@ -219,10 +220,10 @@ class _Reader:
         self.tokens[index:index] = made
         return index + len(made) - 1
 
-    def _replace(self, fault: Fault) -> int:
+    def _replace(self, stumble: Stumble) -> int:
         """Put a line in the place of a faulty one; without one that fits, it goes with all its block."""
-        start = self._start(fault.index)
-        end = next((i for i in range(fault.index, len(self.tokens)) if self.tokens[i].type == "_NL"), None)
+        start = self._start(stumble.index)
+        end = next((i for i in range(stumble.index, len(self.tokens)) if self.tokens[i].type == "_NL"), None)
         if end is None:
             end = len(self.tokens) - 1
         self._doubt(self.tokens[start : end + 1])
@@ -249,7 +250,7 @@ class _Reader:
         return None
 
     def _start(self, index: int) -> int:
-        """The first token of the logical line that a token is in."""
+        """Find the first token of the logical line that a token is in."""
         while index > 0 and self.tokens[index - 1].type not in _LAYOUT:
             index -= 1
         return index
@@ -266,11 +267,11 @@ class _Reader:
         written = [token for token in tokens if token.type not in _LAYOUT]
         if written:
             self.mended.append(Span(written[0].start_pos or 0, written[-1].end_pos or 0))
-        self.doubtful.update(str(token) for token in written if token.value.isidentifier())
+        self.doubtful.update([MENDED], (str(token) for token in written if token.value.isidentifier()))
 
 
 def _parse(tokens: Sequence[Token], *, ended: bool = True) -> tuple[Tree[Token] | None, int, frozenset[str]]:
-    """The tree of some tokens; else the index of the one that fits nowhere, and what would have fitted."""
+    """Give the tree of tokens; else the index of the one that fits nowhere, and what would have fitted."""
     parser = grammar().parse_interactive("")
     index = 0
     try:
@@ -283,7 +284,8 @@ def _parse(tokens: Sequence[Token], *, ended: bool = True) -> tuple[Tree[Token] 
             return tree, index, frozenset()
     except UnexpectedToken:
         pass
-    return None, index, frozenset(parser.accepts())
+    accepts: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
+    return None, index, frozenset(accepts)
 
 
 def _token(type_: str, value: str, at: Token) -> Token:

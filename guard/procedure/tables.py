@@ -138,7 +138,7 @@ def _covers(one: Cell, other: Cell) -> bool:
         case AnyCell(), _:
             return True
         case ValuesCell(ours), ValuesCell(theirs):
-            return {value.value for value in theirs} <= {value.value for value in ours}  # type: ignore[misc]
+            return {value.value for value in theirs} <= {value.value for value in ours}
         case RangeCell(), RangeCell():
             return _below(one, other) and _above(one, other)
         case RangeCell(), ValuesCell(theirs):
@@ -186,11 +186,11 @@ def _gaps(table: Table, faults: Faults) -> None:
     cells = [row.cells[0] for row in table.rows]
     match parameter.type:
         case EnumType(options):
-            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}  # type: ignore[misc]
+            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
             missing = [f'"{option}"' for option in options if option not in listed]
             gap = " and ".join(missing)
         case BoolType():
-            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}  # type: ignore[misc]
+            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
             gap = " and ".join(
                 word for word, value in (("true", True), ("false", False)) if value not in listed
             )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lark import Token, Tree
 
 from guard.procedure import constants
-from guard.procedure.faults import Faults
 from guard.procedure.model import (
     Aggregate,
     AnyCell,
@@ -33,7 +31,15 @@ from guard.procedure.model import (
 )
 from guard.source import Span
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from guard.procedure.faults import Faults
+
 MAX_HEIGHT: Final = 50
+
+# Stands for a name in lines that the reader had to replace. It can occur in no text.
+MENDED: Final = "?"
 
 # Kept for statements and values that the language is going to have.
 KEPT: Final = frozenset({"call", "confirm", "do", "escalate", "null", "say", "while"})
@@ -59,19 +65,19 @@ def span(part: Node | Token) -> Span:
 
 
 def tree(part: Part) -> Node:
-    """A part that the grammar makes a tree."""
+    """Narrow a part that the grammar makes a tree."""
     assert isinstance(part, Tree)
     return part
 
 
 def token(part: Part) -> Token:
-    """A part that the grammar makes a token."""
+    """Narrow a part that the grammar makes a token."""
     assert isinstance(part, Token)
     return part
 
 
 def parts(node: Node) -> Sequence[Part]:
-    """The children of a node; None stands where something optional was left out."""
+    """Give the children of a node; None stands where something optional was left out."""
     return node.children
 
 
@@ -82,7 +88,7 @@ class Terms:
         self.faults = faults
 
     def name(self, part: Part, what: str) -> str:
-        """A word that something is given as its name."""
+        """Read a word that something is given as its name."""
         word = token(part)
         if word.value in KEPT:
             self.faults(
@@ -93,7 +99,7 @@ class Terms:
         return str(word.value)
 
     def expression(self, part: Part) -> Expr:
-        """An expression; one that is nested too deep is reported and read as 0."""
+        """Read an expression; one that is nested too deep is reported and read as 0."""
         node = tree(part)
         if _height(node) > MAX_HEIGHT:
             self.faults(
@@ -184,7 +190,7 @@ class Terms:
                 return Negate(self._sub(operand), at)
 
     def literal(self, part: Part) -> Literal:
-        """A constant of one word."""
+        """Read a constant of one word."""
         node = tree(part)
         at = span(node)
         match node.data:
@@ -200,7 +206,7 @@ class Terms:
                 return constants.percent(token(node.children[0]), self.faults, negative=negative, at=at)
 
     def cell(self, part: Part) -> Cell:
-        """What a table's row asks of one parameter."""
+        """Read what a table's row asks of one parameter."""
         node = tree(part)
         match node.data:
             case "any_cell":
@@ -213,7 +219,7 @@ class Terms:
                 return ValuesCell(tuple(self.literal(child) for child in node.children))
 
     def _any(self, word: Token) -> AnyCell:
-        if word != "any":
+        if word not in ("any", MENDED):
             self.faults(
                 span(word),
                 f"a cell holds constants, {word.value!r} is a name",

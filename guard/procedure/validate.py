@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from guard.errors import Problem
+from guard.procedure.bindings import given_type, target_span, types_of
+from guard.procedure.doubt import CERTAIN, Doubt
+from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
@@ -22,7 +24,6 @@ from guard.procedure.model import (
     DecimalType,
     Deny,
     EnumType,
-    Example,
     Expr,
     Extract,
     For,
@@ -46,25 +47,12 @@ from guard.procedure.model import (
 )
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
-from guard.procedure.bindings import given_type, target_span, types_of
-from guard.procedure.values import conforms
-from guard.source import Source, Span
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """What is not known of a text whose faulty lines were replaced: their places, and the names in them."""
-
-    places: tuple[Span, ...] = ()
-    names: frozenset[str] = frozenset()
-
-    def touches(self, procedure: Procedure) -> bool:
-        """Whether a faulty line stands in a procedure."""
-        end = max((step.at.end for step in walk(procedure.body)), default=procedure.at.end)
-        return any(procedure.at.start <= place.start <= end for place in self.places)
-
-
-CERTAIN = Doubt()
+    from guard.errors import Problem
+    from guard.source import Source, Span
 
 
 def validate(
@@ -87,7 +75,7 @@ def validate(
         types[procedure.name] = {name: found for name, found in bindings.items() if found is not None}
     for example in module.examples.values():
         if example.procedure not in doubt.names:
-            _check_example(example, module, doubt, faults)
+            check_example(example, module, doubt, faults)
     return faults.problems, types
 
 
@@ -309,7 +297,7 @@ _PASSING = frozenset({"min", "max", "sum", "abs"})
 
 
 def _quotients(expression: Expr) -> Iterator[Expr]:
-    """The divisions whose result an expression hands on unrounded."""
+    """Find the divisions whose result an expression hands on unrounded."""
     inner: Sequence[Expr] = ()
     match expression:
         case Arithmetic(op="/"):
@@ -337,122 +325,3 @@ def _quotients(expression: Expr) -> Iterator[Expr]:
 def _cut(expression: Expr, *, bare: bool = False) -> str:
     spelt = text(expression)
     return ("..." if len(spelt) > 40 else spelt) if bare else quoted(spelt)
-
-
-# --- examples ------------------------------------------------------------------------------------
-
-
-def _check_example(example: Example, module: Module, doubt: Doubt, faults: Faults) -> None:
-    procedure = module.procedures.get(example.procedure)
-    if procedure is None:
-        faults(
-            example.at,
-            f"there is no procedure {example.procedure!r} in this file",
-            suggestion(example.procedure, module.procedures),
-        )
-        return
-    inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
-    decisions = {step.target: step.type for step in walk(procedure.body) if isinstance(step, Extract | Judge)}
-    _check_constants(example, example.inputs, inputs, "input", faults)
-    if not doubt.touches(procedure):
-        _check_constants(example, example.decisions, decisions, "decision", faults)
-    missing = [name for name in inputs if name not in example.inputs and name not in doubt.names]
-    if missing:
-        faults(
-            example.at,
-            f"the example lacks {', '.join(map(repr, missing))}",
-            f"add {missing[0]} = {_sample(inputs[missing[0]])}",
-        )
-    always = [step for step in procedure.body if isinstance(step, Extract | Judge)]
-    undecided = [step for step in always if step.target not in example.decisions | dict.fromkeys(doubt.names)]
-    if undecided:
-        faults(
-            example.at,
-            f"the example does not say what the model decides for {', '.join(repr(s.target) for s in undecided)}",
-            f"add decide {undecided[0].target} = {_sample(undecided[0].type)}",
-        )
-
-
-def _check_constants(
-    example: Example,
-    given: Mapping[str, Literal | ListOf | RecordOf],
-    known: Mapping[str, Type],
-    what: str,
-    faults: Faults,
-) -> None:
-    for name, constant in given.items():
-        at = Span(constant.at.start, constant.at.end)
-        if name in known:
-            _check_constant(constant, known[name], name, faults)
-            continue
-        if what == "decision":
-            message = f"{name!r} is nothing the model decides in procedure {example.procedure!r}"
-        else:
-            message = f"the procedure {example.procedure!r} has no input {name!r}"
-        faults(at, message, suggestion(name, known))
-
-
-def _check_constant(constant: Expr, wanted: Type, what: str, faults: Faults) -> None:
-    match constant, wanted:
-        case Literal(value=value), _:
-            reason = conforms(value, wanted)
-            if reason is not None:
-                near = (
-                    suggestion(value, wanted.options)
-                    if _misspelt(value, wanted)
-                    else f"write {_sample(wanted)}"
-                )
-                faults(constant.at, f"{what!r} is {reason}, found {_cut(constant)}", near)
-        case ListOf(items), ListType(item):
-            for part in items:
-                _check_constant(part, item, what, faults)
-        case RecordOf(fields), RecordType(types):
-            _check_record(constant, dict(fields), {field.name: field.type for field in types}, faults)
-        case _:
-            faults(
-                constant.at,
-                f"{what!r} is {type_text(wanted)}, found {_cut(constant)}",
-                f"write {_sample(wanted)}",
-            )
-
-
-def _misspelt(value: object, wanted: Type) -> bool:
-    return isinstance(value, str) and isinstance(wanted, EnumType)
-
-
-def _check_record(
-    constant: Expr, given: Mapping[str, Expr], types: Mapping[str, Type], faults: Faults
-) -> None:
-    for name, value in given.items():
-        if name in types:
-            _check_constant(value, types[name], name, faults)
-        else:
-            faults(value.at, f"the record has no field {name!r}", suggestion(name, types))
-    missing = [name for name in types if name not in given]
-    if missing:
-        faults(
-            constant.at,
-            f"the record lacks {', '.join(map(repr, missing))}",
-            f"add {missing[0]}: {_sample(types[missing[0]])}",
-        )
-
-
-def _sample(type_: Type) -> str:
-    """A constant of a type, for people to write their own after."""
-    match type_:
-        case DecimalType(places):
-            return "12." + "50000000000000000000"[: places or 2] if places != 0 else "12"
-        case PercentType():
-            return "5%"
-        case BoolType():
-            return "true"
-        case StringType() | TextType():
-            return '"..."'
-        case EnumType(options):
-            return f'"{options[0]}"'
-        case ListType(item):
-            return f"[{_sample(item)}]"
-        case RecordType(fields):
-            return "{ " + ", ".join(f"{field.name}: {_sample(field.type)}" for field in fields) + " }"
-        case _:
-            return "12"

@@ -1,0 +1,166 @@
+"""The types that a text declares, and the names it declares twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from guard.procedure import constants
+from guard.procedure.faults import Faults, suggestion
+from guard.procedure.model import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    FieldType,
+    IntType,
+    ListType,
+    PercentType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+)
+from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lark import Token
+
+SIMPLE_TYPES: Final[dict[str, Type]] = {
+    "int": IntType(),
+    "decimal": DecimalType(),
+    "percent": PercentType(),
+    "bool": BoolType(),
+    "string": StringType(),
+    "text": TextType(),
+}
+# What people write who think of another language.
+FOREIGN_TYPES: Final = {
+    "integer": "int",
+    "number": "decimal(2)",
+    "float": "decimal(2)",
+    "double": "decimal(2)",
+    "money": "decimal(2)",
+    "boolean": "bool",
+    "str": "string",
+    "char": "string",
+}
+
+
+class Types:
+    """The types that a text declares, each resolved when it is first asked for."""
+
+    def __init__(self, faults: Faults, terms: Terms) -> None:
+        self.faults, self.terms = faults, terms
+        self.declared: dict[str, Node] = {}
+        self.resolved: dict[str, Type] = {}
+        self.resolving: list[str] = []
+
+    def declare(self, node: Node) -> None:
+        name = token(node.children[0])
+        word = self.terms.name(name, "a type")
+        if word in SIMPLE_TYPES:
+            self.faults(span(name), f"{word!r} is a type of the language", "take another name")
+        elif word in self.declared:
+            twice(self.faults, name, "type", self.declared[word])
+        else:
+            self.declared[word] = node
+
+    def resolve(self, part: Part) -> Type:
+        """Give the type that a node means; an unknown one is reported and read as `string`."""
+        node = tree(part)
+        match node.data:
+            case "named_type":
+                return self._named(token(node.children[0]))
+            case "places_type":
+                return self._places(*map(token, node.children))
+            case "list_type":
+                return ListType(self.resolve(node.children[0]))
+            case "enum_type":
+                return self.enum(child for child in parts(node) if child is not None)
+            case _:
+                return self.record(tree(node.children[0]), None)
+
+    def record(self, fields: Node, name: str | None) -> RecordType:
+        found: dict[str, FieldType] = {}
+        for field in parts(fields):
+            if field is None:
+                continue
+            word, type_ = parts(tree(field))
+            field_name = self.terms.name(word, "a field")
+            if field_name in found:
+                self.faults(
+                    span(token(word)), f"the field {field_name!r} is declared twice", "rename one of them"
+                )
+            found[field_name] = FieldType(field_name, self.resolve(type_))
+        return RecordType(tuple(found.values()), name)
+
+    def enum(self, options: Iterable[Part]) -> EnumType:
+        found: list[str] = []
+        for option in options:
+            text = constants.unescaped(token(option), self.faults)
+            if text in found:
+                self.faults(
+                    span(token(option)), f"the value {text!r} is listed twice", "leave one of them out"
+                )
+            else:
+                found.append(text)
+        return EnumType(tuple(found))
+
+    def named(self, name: str) -> Type:
+        """Give a declared type."""
+        if name not in self.resolved:
+            node = self.declared[name]
+            self.resolving.append(name)
+            if node.data == "record":
+                self.resolved[name] = self.record(tree(node.children[1]), name)
+            else:
+                self.resolved[name] = self.enum(node.children[1:])
+            self.resolving.pop()
+        return self.resolved[name]
+
+    def _named(self, word: Token) -> Type:
+        name = str(word)
+        if name in SIMPLE_TYPES:
+            return SIMPLE_TYPES[name]
+        if name in self.resolving:
+            self.faults(
+                span(word), f"the record {name!r} holds itself", "refer to the other record by a name or key"
+            )
+        elif name in self.declared:
+            return self.named(name)
+        else:
+            known = FOREIGN_TYPES.get(name.lower())
+            help_text = f"write {known}" if known else suggestion(name, [*SIMPLE_TYPES, *self.declared])
+            self.faults(span(word), f"there is no type {name!r}", help_text)
+        return StringType()
+
+    def _places(self, word: Token, places: Token) -> Type:
+        if word != "decimal":
+            help_text = f"write {word}" if word in SIMPLE_TYPES else "write decimal(2)"
+            self.faults(span(word), f"only decimal takes a number of places, not {str(word)!r}", help_text)
+            return SIMPLE_TYPES.get(str(word), DecimalType())
+        return DecimalType(count(places, 0, constants.MAX_PLACES, "decimal places", self.faults))
+
+
+def twice(faults: Faults, word: Token, kind: str, first: Node | Token) -> None:
+    """Report a name that is declared a second time, and where it was first."""
+    line, _ = faults.source.position(span(first).start)
+    article = "an" if kind == "example" else "a"
+    faults(
+        span(word),
+        f"there is {article} {kind} {str(word)!r} already, in line {line}",
+        "leave one of them out" if kind == "example" else "rename one of them",
+    )
+
+
+def count(text: Token, low: int, high: int, what: str, faults: Faults) -> int:
+    """Read a small whole number; one out of range is reported and read as `low`."""
+    value = text.value
+    if value.isdigit() and len(value) <= len(str(high)) and low <= int(value) <= high:
+        return int(value)
+    faults(
+        span(text),
+        f"the number of {what} is a whole number from {low} to {high:,}, found {value[:24]}",
+    )
+    return low

@@ -1,0 +1,154 @@
+"""Whether an example gives a procedure what it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from guard.procedure.faults import Faults, quoted, suggestion
+from guard.procedure.lattice import type_text
+from guard.procedure.listing import walk
+from guard.procedure.model import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    Example,
+    Expr,
+    Extract,
+    Judge,
+    ListOf,
+    ListType,
+    Literal,
+    Module,
+    PercentType,
+    RecordOf,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+    Value,
+)
+from guard.procedure.text import text
+from guard.procedure.values import conforms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from guard.procedure.doubt import Doubt
+
+
+def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults) -> None:
+    procedure = module.procedures.get(example.procedure)
+    if procedure is None:
+        faults(
+            example.at,
+            f"there is no procedure {example.procedure!r} in this file",
+            suggestion(example.procedure, module.procedures),
+        )
+        return
+    inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
+    decisions = {step.target: step.type for step in walk(procedure.body) if isinstance(step, Extract | Judge)}
+    _check_constants(example, example.inputs, inputs, "input", faults)
+    if not doubt.touches(procedure):
+        _check_constants(example, example.decisions, decisions, "decision", faults)
+    missing = [name for name in inputs if name not in example.inputs and name not in doubt.names]
+    if missing:
+        faults(
+            example.at,
+            f"the example lacks {', '.join(map(repr, missing))}",
+            f"add {missing[0]} = {_sample(inputs[missing[0]])}",
+        )
+    always = [step for step in procedure.body if isinstance(step, Extract | Judge)]
+    undecided = [step for step in always if step.target not in example.decisions | dict.fromkeys(doubt.names)]
+    if undecided:
+        faults(
+            example.at,
+            f"the example lacks what the model decides: {', '.join(repr(s.target) for s in undecided)}",
+            f"add decide {undecided[0].target} = {_sample(undecided[0].type)}",
+        )
+
+
+def _check_constants(
+    example: Example,
+    given: Mapping[str, Literal | ListOf | RecordOf],
+    known: Mapping[str, Type],
+    what: str,
+    faults: Faults,
+) -> None:
+    for name, constant in given.items():
+        if name in known:
+            _check_constant(constant, known[name], name, faults)
+            continue
+        if what == "decision":
+            message = f"{name!r} is nothing the model decides in procedure {example.procedure!r}"
+        else:
+            message = f"the procedure {example.procedure!r} has no input {name!r}"
+        faults(constant.at, message, suggestion(name, known))
+
+
+def _check_constant(constant: Expr, wanted: Type, what: str, faults: Faults) -> None:
+    match constant, wanted:
+        case Literal(value=value), _:
+            reason = conforms(value, wanted)
+            if reason is not None:
+                faults(constant.at, f"{what!r} is {reason}, found {_spelt(constant)}", _advice(value, wanted))
+        case ListOf(items), ListType(item):
+            for part in items:
+                _check_constant(part, item, what, faults)
+        case RecordOf(fields), RecordType(types):
+            _check_record(constant, dict(fields), {field.name: field.type for field in types}, faults)
+        case _:
+            faults(
+                constant.at,
+                f"{what!r} is {type_text(wanted)}, found {_spelt(constant)}",
+                f"write {_sample(wanted)}",
+            )
+
+
+def _advice(value: Value, wanted: Type) -> str:
+    match value, wanted:
+        case str(word), EnumType(options):
+            return suggestion(word, options)
+        case _:
+            return f"write {_sample(wanted)}"
+
+
+def _check_record(
+    constant: Expr, given: Mapping[str, Expr], types: Mapping[str, Type], faults: Faults
+) -> None:
+    for name, value in given.items():
+        if name in types:
+            _check_constant(value, types[name], name, faults)
+        else:
+            faults(value.at, f"the record has no field {name!r}", suggestion(name, types))
+    missing = [name for name in types if name not in given]
+    if missing:
+        faults(
+            constant.at,
+            f"the record lacks {', '.join(map(repr, missing))}",
+            f"add {missing[0]}: {_sample(types[missing[0]])}",
+        )
+
+
+def _sample(type_: Type) -> str:
+    """Give a constant of a type, for people to write their own after."""
+    match type_:
+        case DecimalType(places):
+            return "12." + "50000000000000000000"[: places or 2] if places != 0 else "12"
+        case PercentType():
+            return "5%"
+        case BoolType():
+            return "true"
+        case StringType() | TextType():
+            return '"..."'
+        case EnumType(options):
+            return f'"{options[0]}"'
+        case ListType(item):
+            return f"[{_sample(item)}]"
+        case RecordType(fields):
+            return "{ " + ", ".join(f"{field.name}: {_sample(field.type)}" for field in fields) + " }"
+        case _:
+            return "12"
+
+
+def _spelt(expression: Expr) -> str:
+    return quoted(text(expression))

@@ -1,0 +1,280 @@
+"""Habits of other languages in an expression or a step, and how this language says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from guard.procedure.faults import nearest, quoted
+from guard.procedure.stumble import RESERVED, STEPS, Finding, Stumble, across, place
+from guard.procedure.terms import KEPT
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from guard.procedure.stumble import Rule
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _point(at: Stumble) -> Finding | None:
+    """`.5` and `5.`."""
+    if at.wants_value and at.kind in ("DOT", "__ANON_2") and at.after == "NUMBER":
+        return Finding(at.span, "a number starts with a digit", f"write 0.{at.rest[0]}")
+    if not at.line:
+        return None
+    last = at.line[-1]
+    if at.kind == "DOT" and at.adjoins and last.type == "NUMBER":
+        return Finding(at.span, "a number has one point, with digits before and behind it", f"write {last}")
+    if last.type == "DOT" and len(at.line) > 1 and at.line[-2].type == "NUMBER":
+        number = at.line[-2]
+        return Finding(place(last), "a number does not end in a point", f"write {number} or {number}.0")
+    return None
+
+
+def _numeral(at: Stumble) -> Finding | None:
+    """`1e5`, `1_000`, `1,000`, `3rd`."""
+    if not at.adjoins or at.before not in ("NUMBER", "PERCENT"):
+        return None
+    last, token = at.line[-1], at.token
+    both, word = across(last, token), str(token).lower()
+    match token.type:
+        case "NAME" if word.startswith("_") and word.replace("_", "").isdigit():
+            return Finding(both, "a number has no separators", f"write {last}{word.replace('_', '')}")
+        case "NAME" if word[0] == "e" and (len(word) == 1 or word[1:].isdigit()):
+            return Finding(both, "a number has no exponent", "write it out, such as 1000 or 0.001")
+        case "NAME":
+            return Finding(both, f"a name does not start with a digit, found {quoted(last + token)}", "")
+        case "COMMA" if at.after == "NUMBER":
+            advice = f"write {last}{at.rest[0]}, or {last}.{at.rest[0]} where these are decimals"
+            return Finding(across(last, at.rest[0]), "a number has no comma in it", advice)
+        case _:
+            return None
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+_DOUBLED: Final = {
+    ("STAR", "STAR"): ("there is no operation **", "write x * x for a power"),
+    ("SLASH", "SLASH"): ("there is no operation //", "write div for the whole part of a quotient"),
+    ("VBAR", "VBAR"): ("there is no operation ||", "write or"),
+    ("COMPARE", "COMPARE"): ("there is no comparison <>", "write !="),
+    ("EQUAL", "COMPARE"): ("there is no such comparison", "write <= or >="),
+    ("COMPARE", "EQUAL"): ("there is no such comparison", "write =="),
+}
+
+
+def _doubled(at: Stumble) -> Finding | None:
+    """Operators of two signs that Python, C or SQL have."""
+    pairs: list[tuple[Token, Token]] = []
+    if at.adjoins:
+        pairs.append((at.line[-1], at.token))
+    if at.rest and at.rest[0].start_pos == at.token.end_pos:
+        pairs.append((at.token, at.rest[0]))
+    for one, other in pairs:
+        if (one.type, other.type) in _DOUBLED:
+            message, advice = _DOUBLED[one.type, other.type]
+            return Finding(across(one, other), message, advice)
+    return None
+
+
+def _operator(at: Stumble) -> Finding | None:
+    """`=>` for `>=`, an index, a method."""
+    if at.kind == "__ANON_1" and {"PLUS", "COMPARE"} & at.accepts and at.first not in ("NUMBER", "STRING"):
+        return Finding(at.span, "there is no comparison =>", "write >=")
+    if at.kind == "LSQB" and "PLUS" in at.accepts:
+        return Finding(
+            at.span,
+            "a list has no index",
+            "go through it with for, or take its sum, min, max, any, all, count or len",
+        )
+    if at.kind == "LPAR" and len(at.line) > 2 and at.line[-2].type == "DOT":
+        name = at.line[-1]
+        advice = f"write {name}({at.line[-3]})"
+        return Finding(place(name), f"a value has no functions of its own, found .{name}()", advice)
+    return None
+
+
+def _chain(at: Stumble) -> Finding | None:
+    """`1 <= x <= 5`."""
+    earlier = [token for token in at.line if token.type == "COMPARE"]
+    if at.kind != "COMPARE" or at.wants_value or not earlier:
+        return None
+    middle = at.line[-1]
+    advice = f"write both, joined by and: ... {earlier[-1]} {middle} and {middle} {at.token} ..."
+    return Finding(at.span, "comparisons cannot be chained", advice)
+
+
+def _equals(at: Stumble) -> Finding | None:
+    """One equals sign for two, two for one, and those of other languages."""
+    if at.kind == "COMPARE" and str(at.token) == "==" and len(at.line) == 1:
+        return Finding(at.span, "a step gives a value by one equals sign", f"write {at.line[0]} = ...")
+    if at.kind in ("PLUS", "MINUS", "STAR", "SLASH") and len(at.line) == 1 and at.after == "EQUAL":
+        name, both = at.line[0], across(at.token, at.rest[0])
+        return Finding(both, f"there is no step {at.token}=", f"write {name} = {name} {at.token} ...")
+    if at.kind != "EQUAL" or at.before in RESERVED:
+        return None
+    if at.before == "COLON":
+        return Finding(
+            across(at.line[-1], at.token), "a step gives a value by =", f"write {at.line[0]} = ..."
+        )
+    if at.open is not None and at.open.type == "LBRACE":
+        return Finding(at.span, "a field's value stands behind a colon", f"write {at.line[-1]}: ...")
+    if at.open is not None and at.open.type == "LPAR" and at.line[-2:-1] in ([at.open], _comma(at)):
+        return Finding(at.span, "arguments have no names", "write the values in the order of the parameters")
+    if {"PLUS", "COMPARE"} & at.accepts:
+        return Finding(at.span, "one equals sign gives a value, it does not compare", "write == to compare")
+    return None
+
+
+def _comma(at: Stumble) -> list[Token]:
+    return [token for token in at.line[-2:-1] if token.type == "COMMA"]
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+# Words at the start of a line that other languages have, and what this one has instead.
+_ALONE: Final = "write the name alone: net = 0"
+_LOOP: Final = "write for x in xs at most 40"
+_ARMS: Final = "write if, elif and else, or a table"
+_DENY: Final = 'write deny "..."'
+_JUDGE: Final = 'write judge x: bool from note asking "...?"'
+_QUIET: Final = "leave the line out: a procedure shows its steps anyway"
+_FOREIGN: Final = {
+    **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
+    **dict.fromkeys(("while", "foreach", "loop", "repeat", "do"), _LOOP),
+    **dict.fromkeys(("switch", "case", "match"), _ARMS),
+    **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort", "escalate"), _DENY),
+    **dict.fromkeys(("print", "say", "log", "pass"), _QUIET),
+    **dict.fromkeys(("ask", "confirm", "decide", "classify"), _JUDGE),
+    **dict.fromkeys(("assert", "ensure"), "write check and the condition"),
+    **dict.fromkeys(("output", "answer", "give"), "write return and the value"),
+    **dict.fromkeys(("read", "find", "parse"), "write extract x: int from note"),
+    **dict.fromkeys(("elseif", "elsif"), "write elif"),
+    "when": "write if",
+    "unless": "write if not",
+    "call": "tools cannot be called",
+}
+
+
+def _foreign(at: Stumble) -> Finding | None:
+    """Explain a line that starts with a foreign word, or with a slip of the pen."""
+    start = at.line[0] if at.line else at.token
+    second = len(at.line) == 1 and {"EQUAL", "COLON"} <= at.accepts
+    if start.type not in ("NAME", "DECIDE") or not (second or at.starts_step) or at.kind == "COLON":
+        return None
+    word = str(start)
+    if word.lower() in _FOREIGN:
+        return Finding(place(start), f"there is no step {word!r}", _FOREIGN[word.lower()])
+    near = nearest(word, [step.lower() for step in STEPS])
+    if near and second:
+        return Finding(place(start), f"there is no step {word!r}", f"did you mean {near!r}?")
+    if second:
+        advice = f"write {word} = ..." if at.ends else f"write x = {word} {at.token} ..."
+        return Finding(at.span, f"a step gives a name a value, expected '=' behind {quoted(word)}", advice)
+    return None
+
+
+def _reserved(at: Stumble) -> Finding | None:
+    """Explain a reserved word in the place of a name."""
+    token = at.token
+    if (token.type == "EQUAL" and at.before in RESERVED and len(at.line) <= 3) or (
+        token.type == "NAME" and at.before == "NAME" and at.line[-1] in KEPT and len(at.line) > 1
+    ):
+        token = at.line[-1]
+    elif (
+        token.type not in RESERVED or "NAME" not in at.accepts or token.type in ("AND", "OR", "THEN", "ELSE")
+    ):
+        return None
+    advice = f"take another name, such as {token}_1"
+    if str(token) == "do":
+        advice = "procedures cannot be called: write its steps here"
+    return Finding(place(token), f"{token.value!r} is a reserved word and cannot be a name", advice)
+
+
+def _branch(at: Stumble) -> Finding | None:
+    """`else if`, `if x then`."""
+    if at.kind == "IF" and at.before == "ELSE" and len(at.line) == 1:
+        return Finding(across(at.line[0], at.token), "there is no step 'else if'", "write elif")
+    if at.kind == "THEN" and at.first in ("IF", "ELIF"):
+        advice = "leave then out and go on in the next line"
+        return Finding(at.span, "the steps of an if stand below it, indented", advice)
+    return None
+
+
+def _end(at: Stumble) -> Finding | None:
+    """Explain ends that are not as ends are written, and a require without one."""
+    if at.first == "REQUIRE" and "ELSE" in at.accepts and "NAME" not in at.accepts:
+        return Finding(
+            at.span, "a require says what happens otherwise", 'add else deny "..." or else return ...'
+        )
+    if at.accepts == {"DENY", "RETURN"}:
+        return Finding(at.span, "behind this else stands an end", 'write else deny "..." or else return ...')
+    if at.before == "DENY":
+        return Finding(at.span, "a deny gives its reason as a text in quotes", 'write deny "..."')
+    if at.before == "RETURN" and at.ends:
+        return Finding(at.span, "a return gives a value", "write return and the result: return net + tax")
+    if at.first == "RETURN" and at.kind == "TO":
+        advice = "round in a step before: total = ... to 2, then return total"
+        return Finding(at.span, "a return does not round", advice)
+    return None
+
+
+def _rounding(at: Stumble) -> Finding | None:
+    """`to` without a number of decimals."""
+    if at.before == "TO" and at.accepts == {"NUMBER"}:
+        return Finding(
+            at.span,
+            f"behind to stands a number of decimals, found {at.found}",
+            "write to 2, or to 0 for a whole number",
+        )
+    return None
+
+
+def _loop(at: Stumble) -> Finding | None:
+    """Explain a loop without its bound."""
+    if at.first != "FOR":
+        return None
+    head = at.written()
+    if "AT" in at.accepts and "NAME" not in at.accepts:
+        advice = f"write {head if len(head) < 40 else 'for x in xs'} at most 40"
+        return Finding(at.span, "a loop says how often it runs at most", advice)
+    if at.accepts == {"MOST"}:
+        return Finding(at.span, "a loop's bound stands behind at most", "write at most 40")
+    if at.before == "MOST":
+        return Finding(at.span, f"a loop's bound is a whole number, found {at.found}", "write at most 40")
+    if at.accepts == {"IN"}:
+        advice = "write for x in xs at most 40, and x.name for a field of the item"
+        return Finding(at.span, "a loop has one name for its item", advice)
+    return None
+
+
+def _decision(at: Stumble) -> Finding | None:
+    """Parts of an extract or judge that are missing."""
+    if at.first not in ("EXTRACT", "JUDGE") or len(at.line) < 2:
+        return None
+    kind, name = str(at.line[0]), str(at.line[1])
+    form, a_kind = f"write {kind} {name}: int from note", "an extract" if kind == "extract" else "a judge"
+    if len(at.line) == 2:
+        return Finding(at.span, f"{a_kind} says what type the value has", form)
+    if "FROM" in at.accepts and "NAME" not in at.accepts:
+        return Finding(at.span, f"{a_kind} says which input it reads", form)
+    if at.before == "ASKING":
+        return Finding(at.span, "the question is a text in quotes", 'write asking "...?"')
+    if str(at.token) == "quoted":
+        return Finding(at.span, "the clause is called quote", "write quote")
+    return None
+
+
+EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_point, _numeral, _doubled, _operator)
+STEP_RULES: Final[tuple[Rule, ...]] = (
+    _reserved,
+    _equals,
+    _chain,
+    _foreign,
+    _branch,
+    _end,
+    _rounding,
+    _loop,
+    _decision,
+)
