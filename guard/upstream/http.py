@@ -25,6 +25,7 @@ from guard.upstream.reading import AnswerReader
 from guard.wire.chat import text_of
 
 MAX_ERROR_BYTES: Final = 64 * 1024
+ERROR_BODY_S: Final = 2.0
 MAX_CONNECTIONS: Final = 1024
 LONG_BODY_BYTES: Final = 256 * 1024
 
@@ -139,6 +140,7 @@ class HttpUpstream:
                 data=_payload(request.body),
                 timeout=patience,
                 allow_redirects=False,
+                skip_auto_headers=("accept", "content-type", "user-agent"),
             )
         except (aiohttp.ClientError, OSError) as error:
             raise self._named(error) from error
@@ -170,7 +172,7 @@ class HttpUpstream:
         if response.status == 200:
             return response
         try:
-            found = await response.content.read(MAX_ERROR_BYTES)
+            found = await _beginning(response)
         finally:
             response.close()
         raise of_status(response.status, response.headers, self._redacted(found))
@@ -266,6 +268,18 @@ async def _note_reuse(
 ) -> None:
     if context.trace_request_ctx is not None:
         context.trace_request_ctx.reused = True
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an error answer up to a limit, or what there is of it: the status matters more."""
+    body = b""
+    try:
+        async with asyncio.timeout(ERROR_BODY_S):
+            while len(body) < MAX_ERROR_BYTES and (data := await response.content.readany()):
+                body += data
+    except (aiohttp.ClientError, OSError):
+        pass
+    return body[:MAX_ERROR_BYTES]
 
 
 async def _settle(response: aiohttp.ClientResponse) -> None:

@@ -68,6 +68,7 @@ def main() -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     sys.stdout.write(json.dumps({"url": server.listening_address}) + "\n")
     sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody reads on: a full pipe would stop the server
     watch.join()
 
 

@@ -24,6 +24,7 @@ HOW_TO_INSTALL: Final = "pip install 'stepguard[local]'"
 START_S: Final = 120.0  # a large model is read from a slow disk
 STOP_S: Final = 3.0
 LOG_LINES: Final = 50
+PATIENT: Final = Timeouts(first_s=600)  # a long prompt on a slow processor, behind others in the queue
 
 _KIND: Final = "local"
 _ERROR: Final = " E "  # how llama.cpp marks an error in its log
@@ -57,7 +58,7 @@ class LocalUpstream:
         self.target = BACKENDS[_KIND].target(name, model.stem)
         self._model = model
         self._settings = {"threads": threads or default_threads(), "context": context, "slots": slots}
-        self._timeouts = timeouts or Timeouts()
+        self._timeouts = timeouts or PATIENT
         self._starting = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._log: deque[str] = deque(maxlen=LOG_LINES)
@@ -155,7 +156,13 @@ class LocalUpstream:
         raise UpstreamConnectError(f"the local model did not start: {self._model.name}: {self._complaint()}")
 
     async def _keep_log(self, stream: asyncio.StreamReader) -> None:
-        async for line in stream:
+        while True:
+            try:
+                line = await stream.readline()
+            except ValueError:  # longer than the reader's limit, and dropped by it
+                continue
+            if not line:
+                return
             self._log.append(line.decode("utf-8", "replace").strip())
 
     def _complaint(self) -> str:

@@ -68,10 +68,11 @@ class AnswerReader:
 
     def ended(self) -> Ended:
         """How the model ended, where there is no fault."""
-        if self._usage is None:
-            usage = Usage(prompt=self._prompt_tokens, completion=self._tokens, estimated=True)
+        told = self._usage
+        if told is not None and told.completion_tokens:
+            usage = Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
         else:
-            usage = Usage(prompt=self._usage.prompt_tokens, completion=self._usage.completion_tokens)
+            usage = Usage(prompt=self._prompt_tokens, completion=self._tokens, estimated=True)
         return Ended(self.finish_reason, usage)
 
     def _sniff(self, data: bytes) -> bytes:

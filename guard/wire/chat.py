@@ -143,8 +143,8 @@ def merge_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 class WireUsage(BaseModel):
     """`usage`, as far as it is read."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 class _Said(BaseModel):
@@ -173,8 +173,9 @@ class _Choice(BaseModel):
 
 
 class _Answer(BaseModel):
-    choices: list[_Choice]
+    choices: list[_Choice] | None
     usage: WireUsage | None = None
+    error: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,9 @@ def read_piece(data: bytes) -> Piece | InBandError | None:
         answer = _Answer.model_validate_json(data)
     except ValidationError:
         return read_error(data)
-    for choice in answer.choices:
+    if answer.error:
+        return read_error(data)
+    for choice in answer.choices or ():
         if choice.index == 0:
             said = choice.delta or choice.message or _NOTHING
             thought = len(said.reasoning_content or said.reasoning or "")

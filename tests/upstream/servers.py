@@ -11,6 +11,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import uvloop
+
 from guard.run.messages import Ended, Open, Strategy, Text
 from guard.upstream.http import HttpUpstream, Timeouts
 
@@ -195,7 +197,8 @@ def answered(behave: Behaviour, command: Open | None = None, **settings: Any) ->
 
 
 def run(body: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(asyncio.wait_for(body, 15))
+    """Run on the loop that the service runs on; it fails in words of its own."""
+    return uvloop.run(asyncio.wait_for(body, 15))
 
 
 async def first_pieces(stream: AsyncGenerator[Text | Ended], count: int) -> None:

@@ -96,8 +96,16 @@ def test_a_stream_gives_its_text_and_the_servers_usage() -> None:
     assert heard == [Text("1 a", 1), Text(" = 3", 1), Ended("stop", Usage(prompt=7, completion=3))]
 
 
-def test_without_usage_the_tokens_are_estimated() -> None:
-    heard = answered(streams(said("x" * 40), said("y"), said(None, "length"), DONE))
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"",
+        event({"choices": [], "usage": {"completion_tokens": None}}),
+        event({"choices": None, "usage": {}}),
+    ],
+)
+def test_without_usage_the_tokens_are_estimated(told: bytes) -> None:
+    heard = answered(streams(said("x" * 40), said("y"), said(None, "length"), told, DONE))
     assert heard[-1] == Ended("length", Usage(prompt=4, completion=11, estimated=True))
 
 
@@ -499,6 +507,13 @@ def test_an_endless_error_body_is_cut() -> None:
     assert len(error.message) < 300
 
 
+def test_an_error_body_may_come_in_pieces_or_not_at_all() -> None:
+    body = b'{"error": {"message": "no such model"}}'
+    raw = whole("404 No", body)
+    assert fault(answers(raw[:-20], raw[-20:], pause_s=0.02)).message.endswith("no such model")
+    assert "it answered 404" in fault(answers(raw[:-20])).message
+
+
 def test_a_redirect_is_not_followed() -> None:
     error = fault(answers(whole("302 Found", b"", "Location: http://169.254.169.254/latest")))
     assert isinstance(error, UpstreamStatusError)
@@ -558,6 +573,11 @@ def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
         ({"error": "gone"}, 500, UpstreamBusy),
         ({"error": {"reason": "odd"}}, 500, UpstreamBusy),
         ({"object": "error", "message": "vllm", "code": 400}, 400, UpstreamStatusError),
+        (
+            {"choices": [{"delta": {}, "finish_reason": "error"}], "error": {"message": "x", "code": 502}},
+            502,
+            UpstreamBusy,
+        ),
     ],
 )
 def test_an_error_inside_the_stream_ends_it(
