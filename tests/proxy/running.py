@@ -1,0 +1,200 @@
+"""The whole endpoint on loopback, in one event loop with the servers behind it and the clients before it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any, TypeVar
+
+import openai
+import yaml
+
+from guard.config import Service, build, load_config
+from guard.proxy.app import Addresses, serve
+from tests.upstream.servers import Connection
+
+T = TypeVar("T")
+
+CHAIN = """\
+1 s1 = 2 + 3 = 5
+2 s2 = 5 * 3 = 15
+3 s3 = 15 - 2 = 13
+4 s4 = 13 + 5 = 18
+5 s5 = 18 - 3 = 15
+6 if 15 > 100 = false
+7.1 s6 = 15 + 15 = 30
+8 s7 = 30 + 13 = 43
+9 return 43 - 5 = 38
+"""
+TRACE = "@begin chain {nonce}\n" + CHAIN + "@end {nonce}\n"
+WRONG = TRACE.replace("= 13 + 5 = 18", "= 13 + 5 = 19")  # in step 4
+INPUTS = {"a": 2, "b": 3}
+ASK: dict[str, Any] = {
+    "model": "chain",
+    "messages": [{"role": "user", "content": "Please."}],
+    "extra_body": {"stepguard": {"inputs": INPUTS}},
+}
+BODY: dict[str, Any] = {"model": "chain", "messages": ASK["messages"], "stepguard": {"inputs": INPUTS}}
+PORTS = "server: {port: 0}\nadmin: {port: 0}\n"
+BOUND = "routes: [{model: chain, procedure: chain}]\n"
+
+
+def scripted(folder: Path, *replies: str | dict[str, Any], config: str = BOUND, server: str = PORTS) -> Service:
+    """A service whose upstream plays these replies."""
+    script = {"replies": [{"text": one} if isinstance(one, str) else one for one in replies]}
+    (folder / "script.yaml").write_text(yaml.safe_dump(script))
+    return configured(
+        folder, f"{server}upstreams: {{play: {{kind: scripted, file: script.yaml}}}}\n{dedent(config)}"
+    )
+
+
+def behind(folder: Path, url: str, *, config: str = BOUND, server: str = PORTS, **settings: Any) -> Service:
+    """A service in front of a server at `url`."""
+    upstream = {"kind": "generic", "base_url": url, "model": "m", "connect_s": 0.3, "first_s": 0.5, "idle_s": 0.3}
+    text = yaml.safe_dump({"upstreams": {"main": upstream | settings}})
+    return configured(folder, f"{server}{text}{dedent(config)}")
+
+
+def configured(folder: Path, text: str) -> Service:
+    (folder / "stepguard.yaml").write_text(text)
+    return build(load_config(folder / "stepguard.yaml"), {})
+
+
+def policy(settings: str) -> str:
+    """The route for the chain, under a policy with these settings."""
+    return f"{BOUND}policies:\n  default:\n{indent(dedent(settings), '    ')}\n"
+
+
+@dataclass
+class Endpoint:
+    """A running service. `stop` asks it to stop, `ended` is done when it has."""
+
+    service: Service
+    addresses: Addresses
+    stop: asyncio.Event
+    ended: asyncio.Task[None]
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.addresses.client}/v1"
+
+    def client(self, path: str = "/v1", **settings: Any) -> openai.AsyncOpenAI:
+        known: dict[str, Any] = {"api_key": "none", "max_retries": 0, "timeout": 10}
+        return openai.AsyncOpenAI(base_url=self.addresses.client + path, **known | settings)
+
+    async def post(
+        self, body: object = None, *, path: str = "/v1/chat/completions", method: str = "POST", **headers: str
+    ) -> Reply:
+        """One raw request on a connection of its own."""
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        reader, writer = await self.connect()
+        try:
+            writer.write(request(data, path=path, method=method, **headers))
+            return Reply(*(await read_reply(reader)))
+        finally:
+            writer.close()
+
+    async def connect(self, url: str | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = (url or self.addresses.client).removeprefix("http://").rsplit(":", 1)
+        return await asyncio.open_connection(host, int(port))
+
+    async def admin(self, path: str) -> Reply:
+        reader, writer = await self.connect(self.addresses.admin)
+        try:
+            writer.write(request(b"", path=path, method="GET"))
+            return Reply(*(await read_reply(reader)))
+        finally:
+            writer.close()
+
+    async def counted(self, series: str) -> float:
+        """The value of a series in a scrape, 0 where it is not there."""
+        text = (await self.admin("/metrics")).body.decode()
+        found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error object, after a look at its shape."""
+        error: dict[str, Any] = self.json["error"]
+        assert {"message", "type", "param", "code"} == error.keys()
+        return error
+
+    @property
+    def events(self) -> list[Any]:
+        """The events of a stream; `[DONE]` must be the last and is left out."""
+        blocks = self.body.decode().split("\n\n")
+        assert blocks.pop() == ""
+        datas = [block.removeprefix("data: ") for block in blocks if not block.startswith(":")]
+        assert datas.pop() == "[DONE]"
+        return [json.loads(data) for data in datas]
+
+
+def request(data: bytes, *, path: str = "/v1/chat/completions", method: str = "POST", **headers: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: test", "Content-Type: application/json"]
+    lines.append(f"Content-Length: {len(data)}")
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + data
+
+
+async def read_reply(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    status, headers = await read_head(reader)
+    if headers.get("transfer-encoding") == "chunked":
+        body = b"".join([piece async for piece in read_chunks(reader)])
+    else:
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return status, headers, body
+
+
+async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    pairs = (line.split(": ", 1) for line in head[1:] if line)
+    return int(head[0].split()[1]), {name.lower(): value for name, value in pairs}
+
+
+async def read_chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while size := int(await reader.readline(), 16):
+        yield await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readexactly(2)
+
+
+@asynccontextmanager
+async def running(service: Service) -> AsyncIterator[Endpoint]:
+    stop = asyncio.Event()
+    ready: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
+    ended = asyncio.create_task(serve(service, ready=ready.set_result, stop=stop))
+    await asyncio.wait([ended, ready], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if not ended.done():
+            yield Endpoint(service, await ready, stop, ended)
+    finally:
+        stop.set()
+        await ended
+
+
+def run(body: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(body, 20))
+
+
+def nonce_in(connection: Connection) -> str:
+    """The nonce that the request named last."""
+    return re.findall(r"@begin \S+ ([0-9a-f]{6})", connection.body.decode())[-1]
