@@ -73,11 +73,11 @@ class _Typing:
         self.first: dict[str, Span] = {parameter.name: parameter.at for parameter in procedure.parameters}
         self.doubtful = doubtful
         self.clashes: dict[int, tuple[str, Step, Type]] = {}
-        self.names = {name for step in self.steps if (name := _target(step)) is not None} | set(self.types)
+        self.names = {name for step in self.steps if (name := given_name(step)) is not None} | set(self.types)
 
     def solve(self, faults: Faults) -> Bindings:
         for step in self.steps:
-            name = _target(step)
+            name = given_name(step)
             if name is not None:
                 self.first.setdefault(name, step.at)
         turn, changed = 0, True
@@ -100,7 +100,7 @@ class _Typing:
 
     def _visit(self, step: Step, *, widen: bool) -> bool:
         """Let a step add to the type of its name; whether that has changed."""
-        name = _target(step)
+        name = given_name(step)
         found = None if name is None or name in self.doubtful else self._given(step)
         if name is None or found is None:
             return False
@@ -136,7 +136,8 @@ class _Typing:
         )
 
 
-def _target(step: Step) -> str | None:
+def given_name(step: Step) -> str | None:
+    """Give the name that a step gives a value, if it does."""
     match step:
         case Assign(target=name) | Extract(target=name) | Judge(target=name) | For(variable=name):
             return name

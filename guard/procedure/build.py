@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants
 from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
-from guard.procedure.faults import Faults, suggestion
+from guard.procedure.faults import MENDED, Faults, suggestion
 from guard.procedure.model import (
     Assign,
     Branch,
@@ -34,7 +34,7 @@ from guard.procedure.model import (
     Step,
     Table,
 )
-from guard.procedure.terms import MENDED, Node, Part, Terms, parts, span, token, tree
+from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class _Builder:
         *cells, result = parts(node)
         return Row(tuple(self.terms.cell(cell) for cell in cells), self.terms.literal(result), span(node))
 
-    def _parameters(self, part: Part, what: str) -> tuple[Parameter, ...]:
+    def _parameters(self, part: Part, what: str, *, text: bool = False) -> tuple[Parameter, ...]:
         found: dict[str, Parameter] = {}
         for parameter in () if part is None else parts(tree(part)):
             if parameter is None:
@@ -172,7 +172,7 @@ class _Builder:
             name = self.terms.name(word, "an input")
             if name in found:
                 self.faults(span(token(word)), f"the {what} has two inputs {name!r}", "rename one of them")
-            found[name] = Parameter(name, self.types.resolve(type_), span(token(word)))
+            found[name] = Parameter(name, self.types.resolve(type_, text=text), span(token(word)))
         return tuple(found.values())
 
     def _procedure(self, node: Node) -> None:
@@ -180,7 +180,7 @@ class _Builder:
         word = token(name)
         procedure = Procedure(
             name=str(word),
-            parameters=self._parameters(parameters, "procedure"),
+            parameters=self._parameters(parameters, "procedure", text=True),
             result=self.types.resolve(result),
             body=self._block(tree(block), ""),
             at=span(word),

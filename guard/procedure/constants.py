@@ -47,9 +47,17 @@ def percent(token: Token, faults: Faults, *, negative: bool = False, at: Span | 
 def _checked(text: str, at: Span, faults: Faults) -> str:
     whole, _, behind = text.partition(".")
     if len(whole) + len(behind) > MAX_DIGITS:
-        faults(at, f"a number has at most {MAX_DIGITS} digits, this one has {len(whole) + len(behind)}")
+        faults(
+            at,
+            f"a number has at most {MAX_DIGITS} digits, this one has {len(whole) + len(behind)}",
+            "write it with fewer digits, or in quotes where it is a text such as a code",
+        )
     elif len(behind) > MAX_PLACES:
-        faults(at, f"a number has at most {MAX_PLACES} digits behind the point, this one has {len(behind)}")
+        faults(
+            at,
+            f"a number has at most {MAX_PLACES} digits behind the point, this one has {len(behind)}",
+            "round it",
+        )
     elif len(whole) > 1 and whole.startswith("0"):
         bare = text.lstrip("0")
         bare = f"0{bare}" if bare[:1] in ("", ".") else bare
@@ -73,7 +81,11 @@ def unescaped(token: Token, faults: Faults) -> str:
     at = place(token)
     raw = token.value
     if len(raw) - 2 > MAX_STRING:
-        faults(at, f"a string has at most {MAX_STRING:,} characters, this one has {len(raw) - 2:,}")
+        faults(
+            at,
+            f"a string has at most {MAX_STRING:,} characters, this one has {len(raw) - 2:,}",
+            "give it as an input of type text",
+        )
         return ""
     for escape in _ESCAPE.finditer(raw):
         if escape[1] is not None:

@@ -66,12 +66,18 @@ class Types:
         else:
             self.declared[word] = node
 
-    def resolve(self, part: Part) -> Type:
-        """Give the type that a node means; an unknown one is reported and read as `string`."""
+    def resolve(self, part: Part, *, text: bool = False) -> Type:
+        """Give the type that a node means; an unknown one is reported and read as `string`.
+
+        `text` says that it is the type of a procedure's input, the only place for a text.
+        """
         node = tree(part)
         match node.data:
             case "named_type":
-                return self._named(token(node.children[0]))
+                found = self._named(token(node.children[0]))
+                if isinstance(found, TextType) and not text:
+                    self.faults(span(node), "only an input of a procedure can be a text", "write string")
+                return found
             case "places_type":
                 return self._places(*map(token, node.children))
             case "list_type":
@@ -162,5 +168,6 @@ def count(text: Token, low: int, high: int, what: str, faults: Faults) -> int:
     faults(
         span(text),
         f"the number of {what} is a whole number from {low} to {high:,}, found {value[:24]}",
+        f"write a whole number, such as {max(low, 2)}",
     )
     return low

@@ -29,6 +29,7 @@ from guard.procedure.model import (
 )
 from guard.procedure.text import text
 from guard.procedure.values import conforms
+from guard.source import Span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,8 @@ def _check_constants(
             message = f"{name!r} is nothing the model decides in procedure {example.procedure!r}"
         else:
             message = f"the procedure {example.procedure!r} has no input {name!r}"
-        faults(constant.at, message, suggestion(name, known))
+        start = faults.source.text.rfind(name, 0, constant.at.start)
+        faults(Span(start, start + len(name)), message, suggestion(name, known) or "leave the line out")
 
 
 def _check_constant(constant: Expr, wanted: Type, what: str, faults: Faults) -> None:
@@ -151,4 +153,4 @@ def _sample(type_: Type) -> str:
 
 
 def _spelt(expression: Expr) -> str:
-    return quoted(text(expression))
+    return text(expression) if isinstance(expression, Literal) else quoted(text(expression))

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 CUT: Final = 40
 
+# Stands for a name in lines that the reader had to replace. It can occur in no text.
+MENDED: Final = "?"
+
 
 class Faults:
     """Problems of one text, in the order they were found; calling it adds an error."""
@@ -33,6 +36,13 @@ class Faults:
         if problem not in self.problems:
             self.problems.append(problem)
 
+    def join(self, others: Faults) -> None:
+        """Take over the problems of others, but for places that something was wrong with already."""
+        taken = {(problem.line, problem.column) for problem in self.problems}
+        self.problems += [
+            problem for problem in others.problems if (problem.line, problem.column) not in taken
+        ]
+
 
 def quoted(text: str) -> str:
     """Foreign text for a message: its repr, cut."""
@@ -44,12 +54,15 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     candidates = sorted(set(words) - {word})
     folded = {candidate.lower(): candidate for candidate in candidates}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
-    return folded[near[0]] if near else None
+    if near:
+        return folded[near[0]]
+    longer = [candidate for candidate in folded if len(word) > 2 and word.lower() in candidate]
+    return folded[longer[0]] if len(longer) == 1 else None
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
     """`did you mean 'lines'?`, or which words there are, or nothing where there are none."""
-    known = sorted(set(words))
+    known = sorted(set(words) - {MENDED})
     near = nearest(word, known)
     if near is not None:
         return f"did you mean {near!r}?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from guard.procedure.bindings import target_span
+from guard.procedure.bindings import given_name, target_span
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
@@ -147,11 +147,19 @@ class _Flow:
         variables = self.scope.variables
         if name in bound or name not in variables or variables[name] is None:
             return
-        lines = [
-            self.faults.source.position(step.at.start)[0]
-            for step in walk(self.procedure.body)
-            if getattr(step, "target", getattr(step, "variable", None)) == name
-        ]
+        self._unbound(name, at)
+
+    def _unbound(self, name: str, at: Span) -> None:
+        steps = [step for step in walk(self.procedure.body) if name == given_name(step)]
+        if all(isinstance(step, For) for step in steps):
+            line, _ = self.faults.source.position(steps[0].at.start)
+            self.faults(
+                at,
+                f"{name!r} has a value only in the loop of line {line}",
+                "use it in the steps of that loop",
+            )
+            return
+        lines = [self.faults.source.position(step.at.start)[0] for step in steps]
         here, _ = self.faults.source.position(at.start)
         if all(line >= here for line in lines):
             message = f"{name!r} has no value yet; it is given one in line {lines[0]}"

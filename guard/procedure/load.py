@@ -14,7 +14,7 @@ from guard.procedure.expected import EndKind
 from guard.procedure.faults import Faults
 from guard.procedure.syntax import Reading, read
 from guard.procedure.validate import validate
-from guard.source import Source
+from guard.source import Source, Span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,8 @@ def load(text: str, name: str = "<string>") -> Library:
         raise _refusal(problems)
     found, types = validate(source, module, Doubt(tuple(reading.mended), reading.doubtful))
     problems += found
+    if not problems and not module.procedures:
+        problems.append(_empty(source))
     if any(problem.severity == "error" for problem in problems):
         raise _refusal(problems)
     programs = {
@@ -67,6 +69,14 @@ def load(text: str, name: str = "<string>") -> Library:
     if faults.problems:
         raise _refusal([*problems, *faults.problems])
     return Library(programs, tuple(_in_order(problems)), module)
+
+
+def _empty(source: Source) -> Problem:
+    return source.problem(
+        Span(0, 0),
+        "the file holds no procedure",
+        help="write procedure name(a: int) -> int, and its steps below, indented",
+    )
 
 
 def _built(source: Source, reading: Reading) -> tuple[Module | None, list[Problem]]:
@@ -96,10 +106,9 @@ def _try_example(program: Program, faults: Faults) -> None:
 
 
 def _refusal(problems: Sequence[Problem]) -> ProcedureError:
+    # Warnings wait: half of them come from the errors.
     errors = [problem for problem in problems if problem.severity == "error"]
-    warnings = [problem for problem in problems if problem.severity != "error"]
-    kept = [*_in_order(errors), *_in_order(warnings)][:MAX_PROBLEMS]
-    return ProcedureError(_in_order(kept))
+    return ProcedureError(_in_order(errors)[:MAX_PROBLEMS])
 
 
 def _in_order(problems: Sequence[Problem]) -> list[Problem]:

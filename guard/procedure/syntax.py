@@ -16,10 +16,9 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
 
 from guard.procedure.diagnose import explain
-from guard.procedure.faults import nearest
+from guard.procedure.faults import MENDED, nearest
 from guard.procedure.layout import CLOSERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
-from guard.procedure.stumble import DECLARATIONS, Stumble, context
-from guard.procedure.terms import MENDED
+from guard.procedure.stumble import DECLARATIONS, RESERVED, Stumble, context
 from guard.source import Source, Span
 
 if TYPE_CHECKING:
@@ -267,7 +266,10 @@ class _Reader:
         written = [token for token in tokens if token.type not in _LAYOUT]
         if written:
             self.mended.append(Span(written[0].start_pos or 0, written[-1].end_pos or 0))
-        self.doubtful.update([MENDED], (str(token) for token in written if token.value.isidentifier()))
+        self.doubtful.update(
+            [MENDED],
+            (str(token) for token in written if token.value.isidentifier() and token.type not in RESERVED),
+        )
 
 
 def _parse(tokens: Sequence[Token], *, ended: bool = True) -> tuple[Tree[Token] | None, int, frozenset[str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from lark import Token, Tree
 
 from guard.procedure import constants
+from guard.procedure.faults import MENDED
 from guard.procedure.model import (
     Aggregate,
     AnyCell,
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from guard.procedure.faults import Faults
 
 MAX_HEIGHT: Final = 50
-
-# Stands for a name in lines that the reader had to replace. It can occur in no text.
-MENDED: Final = "?"
 
 # Kept for statements and values that the language is going to have.
 KEPT: Final = frozenset({"call", "confirm", "do", "escalate", "null", "say", "while"})

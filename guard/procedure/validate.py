@@ -9,7 +9,7 @@ from guard.procedure.bindings import given_type, target_span, types_of
 from guard.procedure.doubt import CERTAIN, Doubt
 from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
-from guard.procedure.faults import Faults, quoted, suggestion
+from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, takes, type_text
 from guard.procedure.listing import expressions, walk
@@ -28,11 +28,13 @@ from guard.procedure.model import (
     Extract,
     For,
     If,
+    IntType,
     Judge,
     ListOf,
     ListType,
     Literal,
     Module,
+    Name,
     Negate,
     PercentType,
     Procedure,
@@ -67,11 +69,13 @@ def validate(
     for table in module.tables.values():
         check_table(table, faults)
     for procedure in module.procedures.values():
-        bindings = types_of(module, procedure, doubt.names, faults)
+        clashes = Faults(source)
+        bindings = types_of(module, procedure, doubt.names, clashes)
         scope = Scope(bindings, module.tables, module.numbers)
-        _Procedure(procedure, scope, faults).check()
         if not doubt.touches(procedure):
             check_flow(procedure, scope, faults)
+        faults.join(clashes)
+        _Procedure(procedure, scope, faults).check()
         types[procedure.name] = {name: found for name, found in bindings.items() if found is not None}
     for example in module.examples.values():
         if example.procedure not in doubt.names:
@@ -132,7 +136,7 @@ class _Procedure:
         if step.places is not None and not is_number(found):
             self.faults(
                 step.expression.at,
-                f"only numbers can be rounded, {_cut(step.expression)} is {type_text(found)}",
+                f"only numbers can be rounded, {_cut(step.expression)} is {_kind(found)}",
                 "leave to and what follows out",
             )
         elif isinstance(found, TextType):
@@ -171,9 +175,7 @@ class _Procedure:
         if found is None or isinstance(found, BoolType):
             return
         advice = f"compare it: {text(condition)} > 0" if is_number(found) else "write a comparison"
-        self.faults(
-            condition.at, f"a condition stands {where}, {_cut(condition)} is {type_text(found)}", advice
-        )
+        self.faults(condition.at, f"a condition stands {where}, {_cut(condition)} is {_kind(found)}", advice)
 
     def _items(self, items: Expr) -> None:
         found = infer(items, self.scope, self.faults)
@@ -217,25 +219,27 @@ class _Procedure:
         at, what = expression.at, _cut(expression)
         match wanted, found:
             case DecimalType(int(places)), DecimalType() | PercentType():
-                self.faults(
-                    at,
-                    f"the result is {type_text(wanted)}, {what} may have more decimals",
-                    f"round it in a step before: total = {_cut(expression, bare=True)} to {places}",
-                )
-            case _, _ if type_text(wanted) == "int" and is_number(found):
-                self.faults(
-                    at,
-                    f"the result is int, {what} is {type_text(found)}",
-                    f"round it in a step before: total = {_cut(expression, bare=True)} to 0",
-                )
+                message = f"the result is {type_text(wanted)}, {what} may have more decimals"
+                self.faults(at, message, self._rounded(expression, places))
+            case IntType(), DecimalType() | PercentType():
+                message = f"the result is int, {what} is {type_text(found)}"
+                self.faults(at, message, self._rounded(expression, 0))
             case EnumType(options), EnumType((word,)):
                 self.faults(at, f"the result is {type_text(wanted)}, found {what}", suggestion(word, options))
             case _:
                 self.faults(
                     at,
-                    f"the result is {type_text(wanted)}, {what} is {type_text(found)}",
+                    f"the result is {type_text(wanted)}, {what} is {_kind(found)}",
                     f"return {type_text(wanted)}, or change the type behind ->",
                 )
+
+    def _rounded(self, expression: Expr, places: int) -> str:
+        """Say how to round a result: where its value is made, or in a step of its own."""
+        for step in walk(self.procedure.body):
+            if isinstance(step, Assign) and Name(step.target) == expression and step.places is None:
+                line, _ = self.faults.source.position(step.at.start)
+                return f"round it where it is made, in line {line}: {step.target} = ... to {places}"
+        return f"round it in a step before: total = {_cut(expression, bare=True)} to {places}"
 
     # --- percents ---------------------------------------------------------------------------------
 
@@ -322,6 +326,13 @@ def _quotients(expression: Expr) -> Iterator[Expr]:
         yield from _quotients(part)
 
 
+def _kind(found: Type) -> str:
+    """Name a type; a constant string is of an enumeration that has only itself."""
+    return "a string" if isinstance(found, EnumType) and len(found.options) == 1 else type_text(found)
+
+
 def _cut(expression: Expr, *, bare: bool = False) -> str:
     spelt = text(expression)
-    return ("..." if len(spelt) > 40 else spelt) if bare else quoted(spelt)
+    if bare or isinstance(expression, Literal):
+        return "..." if len(spelt) > CUT else spelt
+    return quoted(spelt)
