@@ -21,6 +21,7 @@ from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import BACKENDS
 from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
 from guard.upstream.faults import of_exception, of_status
+from guard.upstream.patience import Patience
 from guard.upstream.reading import AnswerReader
 from guard.wire.chat import text_of
 
@@ -102,20 +103,19 @@ class HttpUpstream:
             token_per_chunk=self.backend.token_per_chunk,
         )
         response: aiohttp.ClientResponse | None = None
-        loop = asyncio.get_running_loop()
+        deadline = asyncio.get_running_loop().time() + self._timeouts.first_s
         try:
-            first = loop.time() + self._timeouts.first_s
-            async with asyncio.timeout_at(first):
+            async with asyncio.timeout_at(deadline):
                 response = await self._ask(command, client)
-            silence_s = 0.0  # waited for in vain; what the client takes for itself is not the server's
-            while not reader.over:
-                asked = loop.time()
-                data = await self._read(response, reader, first)
-                silence_s += loop.time() - asked
-                for piece in reader.feed(data) if data else reader.close():
-                    silence_s = 0.0
-                    yield piece
-                self._watch(response, reader, silence_s)
+            with Patience(response, deadline) as patience:
+                while not reader.over:
+                    data = await _read(response, reader, patience)
+                    said = reader.said
+                    pieces = reader.feed(data) if data else reader.close()
+                    patience.pause()
+                    for piece in pieces:
+                        yield piece
+                    patience.resume(self._limit(reader) if reader.said != said else None)
             if reader.fault is not None:
                 raise reader.fault
             await _settle(response)
@@ -130,7 +130,7 @@ class HttpUpstream:
     async def forward(self, request: Passage, *, client: ClientCall) -> AsyncIterator[PassageAnswer]:
         """Pass a request on as it is; the key is the only thing that is changed."""
         headers = [*_end_to_end(request.headers, drop="authorization"), *self._authorization(client)]
-        patience = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.passage_s)
+        timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.passage_s)
         response: aiohttp.ClientResponse | None = None
         try:
             response = await self._pool().request(
@@ -138,7 +138,7 @@ class HttpUpstream:
                 self._url(request.path),
                 headers=headers,
                 data=_payload(request.body),
-                timeout=patience,
+                timeout=timeout,
                 allow_redirects=False,
                 skip_auto_headers=("accept", "content-type", "user-agent"),
             )
@@ -179,7 +179,7 @@ class HttpUpstream:
 
     async def _post(self, body: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
         """Post, and once more where a pooled connection turns out to have been closed by the server."""
-        patience = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.first_s)
+        timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s)
         while True:
             connection = SimpleNamespace(reused=False)
             try:
@@ -187,7 +187,7 @@ class HttpUpstream:
                     self._url("/chat/completions"),
                     data=_payload(body),
                     headers=headers,
-                    timeout=patience,
+                    timeout=timeout,
                     allow_redirects=False,
                     trace_request_ctx=connection,
                 )
@@ -195,28 +195,9 @@ class HttpUpstream:
                 if not connection.reused:
                     raise
 
-    async def _read(self, response: aiohttp.ClientResponse, reader: AnswerReader, first: float) -> bytes:
-        """The next bytes, empty at the end of the answer."""
-        try:
-            if reader.started:
-                return await response.content.readany()
-            async with asyncio.timeout_at(first):
-                return await response.content.readany()
-        except (aiohttp.ClientError, OSError):
-            if reader.finished:
-                return b""
-            raise
-
-    def _watch(self, response: aiohttp.ClientResponse, reader: AnswerReader, silence_s: float) -> None:
-        """Let the socket's patience follow what has been said; bytes that say nothing do not count."""
-        if reader.over or not reader.started:
-            return
-        limit = self._timeouts.linger_s if reader.finished else self._timeouts.idle_s
-        if silence_s > limit and not reader.finished:
-            raise UpstreamTimeout(f"nothing was said for {silence_s:.0f} s")
-        connection = response.connection
-        if connection is not None and connection.protocol is not None:
-            connection.protocol.read_timeout = limit
+    def _limit(self, reader: AnswerReader) -> float:
+        """How long the model may be silent now."""
+        return self._timeouts.linger_s if reader.finished else self._timeouts.idle_s
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -268,6 +249,18 @@ async def _note_reuse(
 ) -> None:
     if context.trace_request_ctx is not None:
         context.trace_request_ctx.reused = True
+
+
+async def _read(response: aiohttp.ClientResponse, reader: AnswerReader, patience: Patience) -> bytes:
+    """Read the next bytes, empty at the end of the answer or where no more is worth waiting for."""
+    try:
+        return await response.content.readany()
+    except (aiohttp.ClientError, OSError):
+        if reader.finished:
+            return b""
+        if patience.lost:
+            raise UpstreamTimeout("nothing was said in time") from None
+        raise
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

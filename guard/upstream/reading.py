@@ -20,13 +20,13 @@ class AnswerReader:
     """Reads one answer. Sans-I/O: bytes go in, `Text` comes out, and the `Ended` at the close.
 
     Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
-    more need be read; `started` that the model has said something (a thought counts).
+    more need be read; `said` counts the chunks in which the model said something (a thought counts).
     """
 
     def __init__(self, *, prefix: str = "", prompt_tokens: int = 0, token_per_chunk: bool = False) -> None:
         self.fault: UpstreamError | None = None
         self.over = False
-        self.started = False
+        self.said = 0
         self.finish_reason: str | None = None
         self._decoder = sse.Decoder()
         self._body: bytes | None = None  # of an answer that is no stream
@@ -108,7 +108,7 @@ class AnswerReader:
     def _take(self, piece: Piece) -> list[Text]:
         self.finish_reason = piece.finish_reason or self.finish_reason
         self._usage = piece.usage or self._usage
-        self.started = self.started or bool(piece.text or piece.thought)
+        self.said += bool(piece.text or piece.thought or piece.finish_reason)
         self._unsaid += self._count(piece.thought) + self._count(len(piece.text))
         return self._say(self._echo.strip(piece.text))
 

@@ -201,6 +201,24 @@ class InBandError:
 
 def read_piece(data: bytes) -> Piece | InBandError | None:
     """Read the data of a chunk or the body of a whole answer; None where it is neither."""
+    return read_usual_piece(data) or read_any_piece(data)
+
+
+def read_usual_piece(data: bytes) -> Piece | None:
+    """Read a chunk that is some text of one choice, as nearly all are; None where it may be more."""
+    try:
+        raw = orjson.loads(data)
+        (choice,) = raw["choices"]
+        (text,) = choice["delta"].values()
+        usual = "content" in choice["delta"] and choice["index"] == 0 and choice["finish_reason"] is None
+        extra = raw.get("usage") or raw.get("error")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return Piece(text, 0, None, None) if usual and not extra and isinstance(text, str) else None
+
+
+def read_any_piece(data: bytes) -> Piece | InBandError | None:
+    """Read whatever may come; `read_piece` with nothing taken for granted."""
     try:
         answer = _Answer.model_validate_json(data)
     except ValidationError:

@@ -197,7 +197,7 @@ def answered(behave: Behaviour, command: Open | None = None, **settings: Any) ->
 
 
 def run(body: Coroutine[Any, Any, T]) -> T:
-    """Run on the loop that the service runs on; it fails in words of its own."""
+    """Run on the event loop that the service uses."""
     return uvloop.run(asyncio.wait_for(body, 15))
 
 

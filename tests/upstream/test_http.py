@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import json
 import socket
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from guard.errors import (
 )
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.base import Passage
-from guard.upstream.http import HttpUpstream
+from guard.upstream.http import HttpUpstream, Timeouts
 from tests.upstream.servers import (
     DONE,
     SHORT,
@@ -371,6 +371,41 @@ def test_comments_after_some_text_do_not_count_as_saying_something() -> None:
     drip = [chunked(b": still here\n\n")] * 200
     error = fault(answers(STREAM_HEAD, chunked(said("1")), *drip, pause_s=0.02))
     assert isinstance(error, UpstreamTimeout)
+
+
+@pytest.mark.parametrize("thought", [said(None, reasoning_content="hmm"), said("")])
+def test_thinking_is_saying_something_and_empty_chunks_are_not(thought: bytes) -> None:
+    events = [chunked(thought)] * 20
+    behave = answers(
+        STREAM_HEAD, chunked(said("1")), *events, chunked(said("2", "stop") + DONE), pause_s=0.03
+    )
+    if thought == said(""):
+        assert isinstance(fault(behave), UpstreamTimeout)
+    else:
+        assert text_in(answered(behave)) == "12"
+
+
+@pytest.mark.parametrize(
+    ("raw", "limit_s"),
+    [
+        ((), 0.2),
+        ((STREAM_HEAD,), 0.2),
+        ((STREAM_HEAD, chunked(said("1"))), 0.5),
+        ((STREAM_HEAD, chunked(said("1", "stop"))), 0.1),
+    ],
+)
+def test_each_limit_is_kept_on_its_own(raw: tuple[bytes, ...], limit_s: float) -> None:
+    limits = Timeouts(connect_s=5, first_s=0.2, idle_s=0.5, linger_s=0.1)
+
+    async def body() -> float:
+        clock = asyncio.get_running_loop().time
+        async with serving(then_holds(*raw)) as server, connected(server, timeouts=limits) as upstream:
+            began = clock()
+            with suppress(UpstreamTimeout):
+                await hear(upstream)
+            return clock() - began
+
+    assert limit_s - 0.02 <= run(body()) < limit_s + 0.3
 
 
 def test_a_slow_client_is_no_silent_server() -> None:

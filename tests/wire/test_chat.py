@@ -18,8 +18,10 @@ from guard.wire.chat import (
     Piece,
     merge_system,
     parse_request,
+    read_any_piece,
     read_error,
     read_piece,
+    read_usual_piece,
     text_of,
 )
 
@@ -236,6 +238,34 @@ def test_usage_is_read_where_it_is_given() -> None:
     assert isinstance(piece, Piece)
     assert piece.usage is not None
     assert (piece.usage.prompt_tokens, piece.usage.completion_tokens) == (3, 4)
+
+
+TEXT = st.none() | st.text(max_size=5)
+DELTAS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {}, optional={"content": TEXT | st.just([]), "role": TEXT, "reasoning": TEXT}
+)
+CHOICES = st.fixed_dictionaries(
+    {"delta": DELTAS | st.none()}, optional={"index": st.integers(-1, 1), "finish_reason": TEXT}
+)
+CHUNKS = st.fixed_dictionaries(
+    {"choices": st.lists(CHOICES, max_size=2)},
+    optional={
+        "usage": st.none() | st.just({"prompt_tokens": 1, "completion_tokens": 2}),
+        "error": st.sampled_from([None, {"message": "m"}, "m", {}]),
+    },
+)
+
+
+@given(CHUNKS)
+def test_the_short_way_reads_what_the_long_way_reads(chunk: dict[str, Any]) -> None:
+    data = json.dumps(chunk).encode()
+    usual = read_usual_piece(data)
+    assert usual is None or usual == read_any_piece(data)
+
+
+def test_the_short_way_is_taken_by_an_ordinary_chunk() -> None:
+    chunk = b'{"id":"x","choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}],"usage":null}'
+    assert read_usual_piece(chunk) == Piece("x", 0, None, None)
 
 
 @given(st.binary())
