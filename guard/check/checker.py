@@ -195,8 +195,10 @@ class Checker:
         due = self._walk.due
         if self._phase is Phase.STEPS and due is not None and _is_canonical(line, due):
             self._accept(due, line, None, out)
-            return
-        self._take_event(read_line(line), line, out)
+        elif self._phase is Phase.CLOSING and line.text == render.end(self.nonce or ""):
+            self._finish(line)
+        else:
+            self._take_event(read_line(line), line, out)
 
     def _take_event(self, event: Event, line: RawLine, out: list[Judgement]) -> None:
         match event:
@@ -225,18 +227,28 @@ class Checker:
             self._keep(line)
         else:
             self._blame(self._alien(), begin.at, self._wanted(), line.text, out)
+            self._pass(Phase.OPENING)
 
     def _take_end(self, end: End, line: RawLine, out: list[Judgement]) -> None:
         if self._phase is Phase.STEPS and end.nonce == self.nonce and self._walk.due is not None:
             self._blame(Kind.MISSING_ANSWER, end.at, self._wanted(), line.text, out)
             self._phase = Phase.OVER
         elif self._phase in {Phase.STEPS, Phase.CLOSING} and end.nonce == self.nonce:
-            self._phase = Phase.OVER
-            self._keep(line)
-            if self.verdict is Verdict.PENDING:
-                self.verdict = Verdict.PASSED
+            self._finish(line)
         else:
             self._blame(self._alien(), end.at, self._wanted(), line.text, out)
+            self._pass(Phase.CLOSING)
+
+    def _pass(self, phase: Phase) -> None:
+        """Go on as if a line of the frame had been right, if it is the one that is due."""
+        if self._phase is phase:
+            self._phase = Phase.STEPS if phase is Phase.OPENING else Phase.OVER
+
+    def _finish(self, line: RawLine) -> None:
+        self._phase = Phase.OVER
+        self._keep(line)
+        if self.verdict is Verdict.PENDING:
+            self.verdict = Verdict.PASSED
 
     def _take_unreadable(self, line: Unreadable, out: list[Judgement]) -> None:
         self._blame(self._alien(), line.at, f"{self._wanted()} ({line.why})", line.text, out)
@@ -260,7 +272,10 @@ class Checker:
             return
         kind = self._misplaced(step)
         self._blame(kind, step.at, self._wanted(), line.text, out, step=step.path)
-        if self._goes_on and kind in _AHEAD:
+        if self._phase is Phase.OPENING and self._goes_on:
+            self._pass(Phase.OPENING)
+            self._take_step(step, line, out)
+        elif self._goes_on and kind in _AHEAD:
             self._catch_up(kind, step, line, out)
 
     def _judge(
