@@ -29,7 +29,7 @@ _ADVICE: Final[Mapping[Kind, str]] = {
     Kind.WRONG_ANSWER: "The answer was not what the steps give. Compute it again.",
     Kind.MALFORMED: "A line was not in the format of the trace.",
     Kind.TRUNCATED: "The trace was cut off.",
-    Kind.LIMIT_EXCEEDED: "A line was too long.",
+    Kind.LIMIT_EXCEEDED: "A line was too long. Write each step on one line, and nothing else.",
 }
 
 

@@ -99,7 +99,7 @@ class Policy:
     attempts: int = 12
     attempts_per_step: int = 2
     transport_retries: int = 2
-    ladders: Mapping[Kind, Ladder] = field(default_factory=lambda: LADDERS)
+    ladders: Mapping[Kind, Ladder] = field(default_factory=lambda: LADDERS, repr=False)
     vary: bool = True
     force: Level = Level.OPERANDS
     output_tokens: int = 8000

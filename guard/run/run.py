@@ -81,7 +81,9 @@ class Run:
         if not targets:
             raise InvalidState("a run needs an upstream")
         self._job, self._policy, self._targets = job, policy, tuple(targets)
-        self._limit = min(policy.output_tokens, job.max_tokens or policy.output_tokens)
+        self._limit = min(
+            policy.output_tokens, policy.output_tokens if job.max_tokens is None else job.max_tokens
+        )
         self._progress = Progress(job.program, job.inputs, job.nonce)
         self._upstream = 0
         self._generation: Generation | None = None

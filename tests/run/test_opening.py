@@ -1,0 +1,75 @@
+"""Which lines can be scaffolded, and with what a generation is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from guard.dialect.lark import Level
+from guard.procedure.expected import Expected
+from guard.procedure.model import Value
+from guard.run.opening import NO_REASON, Reason, opening, scaffold_cell
+from guard.run.progress import Progress
+from tests.run.procedures import DIALOGUE, GRAMMAR, NONCE, PREFILL, job, program
+
+# 1 decides, 2 hangs on it, 3 has an answer of which the second field is computed.
+BILL: Final = """\
+procedure bill(net: decimal(2), note: text) -> { net: decimal(2), tax: decimal(2), total: decimal(2) }
+  extract rate: percent from note
+  tax = net * rate to 2
+  return { net: net, tax: tax, total: net + tax }
+"""
+INPUTS: Final[Mapping[str, Value]] = {"net": 100, "note": "The usual 20%."}
+
+
+def progress(*lines: str) -> Progress:
+    made = Progress(program(BILL), INPUTS, NONCE)
+    made.open_frame()
+    for line in lines:
+        assert made.read(f"{line}\n", frozenset())
+    return made
+
+
+def due(made: Progress) -> Expected:
+    assert made.expected is not None
+    return made.expected
+
+
+def test_a_decision_is_not_scaffolded() -> None:
+    assert scaffold_cell(due(progress()), None) is None
+
+
+def test_the_only_expression_of_a_line_is_scaffolded_whatever_is_blamed() -> None:
+    made = progress("1 rate = 20%")
+    assert scaffold_cell(due(made), None) == 0
+    assert scaffold_cell(due(made), 0) == 0
+    assert scaffold_cell(due(made), 7) == 0
+
+
+def test_of_an_answer_the_field_with_an_expression_is_scaffolded() -> None:
+    made = progress("1 rate = 20%", "2 tax = 100.00 * 20% = 20.00")
+    assert scaffold_cell(due(made), 0) == 2, "the net is no expression"
+    opened = opening(job(BILL, INPUTS), made, PREFILL, Level.OPERANDS, Reason(cell=2))
+    assert opened.tail == '3 return {"net": 100.00, "tax": 20.00, "total": 100.00 + 20.00 ='
+    assert opened.prefix.endswith(f"\n{opened.tail}")
+    assert opened.given == {"3"}
+
+
+def test_a_prefix_ends_in_the_number_of_the_line_that_is_due() -> None:
+    opened = opening(job(BILL, INPUTS), progress(), PREFILL, Level.NONE, NO_REASON)
+    assert (opened.prefix, opened.tail) == (f"@begin bill {NONCE}\n1", "1")
+    assert (opened.grammar, opened.given, opened.stop) == (None, frozenset(), "")
+
+
+def test_a_grammar_stops_in_front_of_what_hangs_on_a_decision() -> None:
+    opened = opening(job(BILL, INPUTS), progress(), GRAMMAR, Level.OPERANDS, NO_REASON)
+    assert opened.stop == "1"
+    behind = opening(job(BILL, INPUTS), progress("1 rate = 20%"), GRAMMAR, Level.OPERANDS, NO_REASON)
+    assert (behind.stop, sorted(behind.given)) == ("", ["2", "3"])
+    assert behind.grammar is not None
+    assert "100.00 * 20%" in behind.grammar
+
+
+def test_where_the_guard_computes_a_generation_is_for_one_line() -> None:
+    for target in (PREFILL, GRAMMAR, DIALOGUE):
+        assert opening(job(BILL, INPUTS), progress(), target, Level.VALUES, NO_REASON).stop == "1"
