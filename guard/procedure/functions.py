@@ -21,7 +21,7 @@ from guard.procedure.model import (
 )
 from guard.procedure.values import Number, round_to
 
-BITS: Final = 664  # of a numerator or denominator while a step is computed: 200 decimal digits
+BITS: Final = 665  # of a numerator or denominator while a step is computed: 200 decimal digits
 MOST_PLACES: Final = 20
 
 

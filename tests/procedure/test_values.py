@@ -194,8 +194,7 @@ def test_directed_modes_enclose_the_number(number: Fraction, places: int) -> Non
     down, up = round_to(number, places, Rounding.DOWN), round_to(number, places, Rounding.UP)
     assert number - floor >= 0
     assert ceiling - number >= 0
-    assert abs(number) - abs(down) >= 0
-    assert abs(up) - abs(number) >= 0
+    assert Fraction(down) ** 2 <= number**2 <= Fraction(up) ** 2
     assert {down, up} == {floor, ceiling}
 
 

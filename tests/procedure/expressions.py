@@ -1,0 +1,294 @@
+"""Well-typed expressions to draw from, and the same expressions as Python, which computes them on its own."""
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+
+from guard.procedure.expression import Scope
+from guard.procedure.load import parse
+from guard.procedure.model import (
+    Aggregate,
+    Arithmetic,
+    BoolType,
+    Call,
+    Choose,
+    Comparison,
+    DecimalType,
+    EnumType,
+    Expr,
+    FieldOf,
+    FieldType,
+    IntType,
+    ListOf,
+    ListType,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+    Parameter,
+    PercentType,
+    RangeCell,
+    RecordOf,
+    RecordType,
+    Return,
+    Row,
+    StringType,
+    Table,
+    TextType,
+    Type,
+    Value,
+)
+from guard.source import Source
+
+INT, MONEY, PERCENT, BOOL, STRING = IntType(), DecimalType(2), PercentType(), BoolType(), StringType()
+COUNTRY = EnumType(("DE", "AT"))
+LINE = RecordType((FieldType("name", STRING), FieldType("qty", INT), FieldType("price", MONEY)), "Line")
+VARIABLES: dict[str, Type] = {
+    "i": INT,
+    "j": INT,
+    "d": MONEY,
+    "e": MONEY,
+    "r": PERCENT,
+    "b": BOOL,
+    "c": BOOL,
+    "s": STRING,
+    "k": COUNTRY,
+    "note": TextType(),
+    "xs": ListType(INT),
+    "ls": ListType(LINE),
+    "one": LINE,
+}
+
+
+def number(text: str) -> Literal:
+    """A number as it is written."""
+    if text.endswith("%"):
+        return Literal(Fraction(text[:-1]) / 100, PERCENT)
+    if "." in text:
+        return Literal(Fraction(text), DecimalType(len(text.partition(".")[2])))
+    return Literal(int(text), INT)
+
+
+BULK = Table(
+    "bulk",
+    (Parameter("qty", INT),),
+    PERCENT,
+    "first match",
+    (
+        Row((RangeCell(None, number("9")),), number("0%")),
+        Row((RangeCell(number("10"), number("49")),), number("5%")),
+        Row((RangeCell(number("50"), None),), number("12.5%")),
+    ),
+)
+SCOPE = Scope(VARIABLES, {"bulk": BULK})
+
+# --- values --------------------------------------------------------------------------------------
+
+_ints = st.integers(-60, 60)
+_money = st.integers(-5000, 5000).map(lambda n: Fraction(n, 100))
+_strings = st.sampled_from(["", "hinge", "oak panel", "x" * 40, "y" * 41])
+_line: st.SearchStrategy[Value] = st.fixed_dictionaries({"name": _strings, "qty": _ints, "price": _money})
+_values: dict[str, st.SearchStrategy[Value]] = {
+    "i": _ints,
+    "j": _ints,
+    "d": _money,
+    "e": _money,
+    "r": st.sampled_from([Fraction(0), Fraction(1, 20), Fraction(1, 8)]),
+    "b": st.booleans(),
+    "c": st.booleans(),
+    "s": _strings,
+    "k": st.sampled_from(["DE", "AT"]),
+    "note": st.just("a note"),
+    "xs": st.lists(_ints, max_size=10).map(tuple),
+    "ls": st.lists(_line, max_size=10).map(tuple),
+    "one": _line,
+}
+environments: st.SearchStrategy[dict[str, Value]] = st.fixed_dictionaries(_values)
+
+# --- expressions ---------------------------------------------------------------------------------
+
+_constants = st.one_of(
+    st.integers(-30, 30).map(lambda n: Literal(n, INT)),
+    st.builds(
+        lambda n, places: Literal(Fraction(n, 10**places), DecimalType(places)),
+        st.integers(-999, 999),
+        st.integers(1, 3),
+    ),
+    st.sampled_from(["0%", "3%", "12.5%", "-4%"]).map(number),
+)
+
+
+def _operands(inner: str | None) -> st.SearchStrategy[Expr]:
+    """Numbers that are there; inside an aggregate also those of its variable."""
+    named: list[Expr] = [
+        Name("i"),
+        Name("j"),
+        Name("d"),
+        Name("e"),
+        Name("r"),
+        FieldOf(Name("one"), "qty"),
+        FieldOf(Name("one"), "price"),
+    ]
+    bound: dict[str, list[Expr]] = {
+        "x": [Name("x")],
+        "l": [FieldOf(Name("l"), "qty"), FieldOf(Name("l"), "price")],
+    }
+    named += bound.get(inner or "", [])
+    return st.sampled_from(named) | _constants
+
+
+def numbers(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]:
+    """Expressions that give a number."""
+    if depth == 0:
+        return _operands(inner)
+    less = numbers(depth - 1, inner)
+    options = [
+        _operands(inner),
+        st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "div", "mod"]), less, less),
+        less.filter(lambda expr: not isinstance(expr, Literal)).map(Negate),
+        st.builds(Choose, conditions(depth - 1, inner), less, less),
+        st.builds(lambda name, a, b: Call(name, (a, b)), st.sampled_from(["min", "max", "sum"]), less, less),
+        st.builds(lambda name, a: Call(name, (a,)), st.sampled_from(["abs", "floor", "ceil"]), less),
+        st.builds(lambda a, n: Call("round", (a, Literal(n, INT))), less, st.integers(0, 3)),
+        st.sampled_from([Call("bulk", (Name("i"),)), Call("len", (Name("ls"),)), Call("sum", (Name("xs"),))]),
+    ]
+    if inner is None:
+        options.append(_aggregates(["sum", "min", "max", "count"], numbers, depth))
+    return st.one_of(options)
+
+
+def conditions(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]:
+    """Expressions that are true or false."""
+    named: list[Expr] = [Name("b"), Name("c"), Literal(True, BOOL), Literal(False, BOOL)]
+    if depth == 0:
+        return st.sampled_from(named)
+    less, values = conditions(depth - 1, inner), numbers(depth - 1, inner)
+    texts: list[Expr] = [
+        Name("s"),
+        Name("k"),
+        Literal("DE", STRING),
+        Literal('say "hi"\n', STRING),
+        FieldOf(Name("one"), "name"),
+    ]
+    texts += [FieldOf(Name("l"), "name")] if inner == "l" else []
+    options = [
+        st.sampled_from(named),
+        st.builds(Comparison, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), values, values),
+        st.builds(Comparison, st.sampled_from(["==", "!="]), st.sampled_from(texts), st.just(Name("s"))),
+        st.builds(Comparison, st.sampled_from(["in", "not in"]), values, st.just(Name("xs"))),
+        st.builds(
+            lambda op, item, items: Comparison(op, item, ListOf(tuple(items))),
+            st.sampled_from(["in", "not in"]),
+            values,
+            st.lists(values, min_size=1, max_size=2),
+        ),
+        st.builds(Logic, st.sampled_from(["and", "or"]), less, less),
+        less.map(Not),
+        st.builds(Choose, less, less, less),
+    ]
+    if inner is None:
+        options.append(_aggregates(["all", "any"], conditions, depth))
+    return st.one_of(options)
+
+
+def _aggregates(functions: list[str], terms: Any, depth: int) -> st.SearchStrategy[Expr]:
+    def over(variable: str, items: str) -> st.SearchStrategy[Expr]:
+        condition = st.none() | conditions(depth - 1, variable)
+        term = terms(depth - 1, variable)
+        return st.builds(
+            Aggregate, st.sampled_from(functions), term, st.just(variable), st.just(Name(items)), condition
+        )
+
+    return over("x", "xs") | over("l", "ls")
+
+
+expressions = numbers() | conditions()
+
+# --- the same in Python --------------------------------------------------------------------------
+
+PYTHON: dict[str, Any] = {
+    "F": Fraction,
+    "sum": lambda *values: sum(values[0] if _one_list(values) else values),
+    "min": lambda *values: min(values[0] if _one_list(values) else values),
+    "max": lambda *values: max(values[0] if _one_list(values) else values),
+    "all": lambda *values: all(values[0] if _one_list(values) else values),
+    "any": lambda *values: any(values[0] if _one_list(values) else values),
+    "count": lambda *values: len(values[0] if _one_list(values) else values),
+    "abs": abs,
+    "len": len,
+    "floor": lambda value: value // 1,
+    "ceil": lambda value: -(-value // 1),
+    # Half up, away from zero: add half, cut.
+    "round": lambda value, n: (
+        _sign(value) * Fraction((abs(Fraction(value)) * 10**n + Fraction(1, 2)) // 1, 10**n)
+    ),
+    "bulk": lambda qty: Fraction(0) if qty <= 9 else Fraction(1, 20) if qty <= 49 else Fraction(1, 8),
+}
+
+
+def _sign(value: Any) -> int:
+    return -1 if value < 0 else 1
+
+
+def _one_list(values: tuple[Any, ...]) -> bool:
+    return len(values) == 1 and isinstance(values[0], list | tuple)
+
+
+def python(expr: Expr) -> str:
+    """The Python text of an expression, every part in parentheses."""
+    match expr:
+        case Literal(bool() as value):
+            return str(value)
+        case Literal(str() as value):
+            return repr(value)
+        case Literal(value):
+            return f"F('{value}')"
+        case Name(name):
+            return name
+        case FieldOf(record, name):
+            return f"{python(record)}[{name!r}]"
+        case Negate(operand):
+            return f"(-{python(operand)})"
+        case Arithmetic(op, left, right):
+            op = {"div": "//", "mod": "%"}.get(op, op)
+            return f"(F({python(left)}) {op} F({python(right)}))"
+        case Comparison(op, left, right) | Logic(op, left, right):
+            return f"({python(left)} {op} {python(right)})"
+        case Not(operand):
+            return f"(not {python(operand)})"
+        case Choose(condition, then, otherwise):
+            return f"({python(then)} if {python(condition)} else {python(otherwise)})"
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(python, arguments))})"
+        case Aggregate(function, term, variable, items, condition):
+            only = "" if condition is None else f" if {python(condition)}"
+            return f"{function}([{python(term)} for {variable} in {python(items)}{only}])"
+        case ListOf(items):
+            return f"[{', '.join(map(python, items))}]"
+        case RecordOf(fields):
+            return "{" + ", ".join(f"{name!r}: {python(value)}" for name, value in fields) + "}"
+
+
+def computed(expr: Expr, values: dict[str, Value]) -> Any:
+    """What Python makes of an expression. Raises ZeroDivisionError or ValueError where it has no value."""
+    return eval(python(expr), {"__builtins__": {}, **PYTHON, **values})
+
+
+def read(text: str) -> Expr:
+    """The expression that a text is."""
+    module, problems = parse(Source("test", f"procedure p() -> int\n  return {text}\n"))
+    assert problems == [], (text, [problem.message for problem in problems])
+    assert module is not None
+    step = module.procedures["p"].body[0]
+    assert isinstance(step, Return)
+    return step.expression
+
+
+def subsets(names: list[str]) -> st.SearchStrategy[set[str]]:
+    """Some of some names."""
+    return st.sets(st.sampled_from(names)) | st.sampled_from(
+        [set(pair) for pair in itertools.combinations(names, 2)]
+    )
