@@ -38,8 +38,9 @@ def require_runtime() -> None:
 
 
 def default_threads() -> int:
-    """One core less than there are: llama.cpp waits in a loop when it has to share."""
-    return max(1, (os.cpu_count() or 2) - 1)
+    """One core less than we may use, at most 8: llama.cpp waits in a loop when it has to share."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    return max(1, min(8, usable - 1))
 
 
 class LocalUpstream:

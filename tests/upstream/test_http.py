@@ -7,6 +7,7 @@ import gzip
 import json
 import socket
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +49,11 @@ from tests.upstream.servers import (
 )
 
 CUT_S = 0.1
+FILES = Path("/proc/self/fd")
+
+
+def open_files() -> int:
+    return len(list(FILES.iterdir()))
 
 
 def streams(*events: bytes, **settings: Any) -> Behaviour:
@@ -728,6 +734,35 @@ def test_a_server_that_does_not_read_its_request_is_left_all_the_same() -> None:
             return server.connections[0].received
 
     assert run(body()) < long / 2  # what the system had buffered; the rest is not sent after the end
+
+
+@pytest.mark.skipif(not FILES.is_dir(), reason="counts open files as Linux shows them")
+def test_no_connection_is_left_open_whatever_happens() -> None:
+    page = whole("200 OK", b"<html>", content_type="text/html")
+    behaviours = [
+        streams(said("1", "stop"), DONE),
+        streams(said("1"), event({"error": "gone"})),
+        answers(page),
+        answers(whole("500 Oh", b"{}")),
+        answers(STREAM_HEAD, chunked(said("1"))),
+        then_holds(STREAM_HEAD, chunked(said("1", "stop") + DONE)),
+    ]
+
+    async def once(behave: Behaviour) -> None:
+        async with serving(behave) as server, connected(server) as upstream:
+            with suppress(UpstreamError):
+                await hear(upstream)
+            with suppress(UpstreamError):
+                await first_pieces(upstream.stream(opening(), client=Call()), 1)
+
+    async def body() -> int:
+        await asyncio.gather(*map(once, behaviours))
+        before = open_files()
+        await asyncio.gather(*map(once, behaviours * 10))
+        await asyncio.sleep(0.05)
+        return open_files() - before
+
+    assert run(body()) <= 0
 
 
 def test_text_that_piles_up_holds_the_server_back() -> None:

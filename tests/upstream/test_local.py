@@ -18,6 +18,7 @@ import pytest
 from guard.errors import ConfigError, UpstreamConnectError, UpstreamStatusError
 from guard.run.messages import Ended, Text
 from guard.upstream.base import Passage
+from guard.upstream.http import HttpUpstream
 from guard.upstream.local import LocalUpstream, require_runtime
 from guard.upstream.model import resolve
 from tests.upstream.servers import Call, opening, text_in
@@ -149,6 +150,19 @@ def test_requests_can_be_passed_on_to_it() -> None:
 
 
 @pytest.mark.local
+def test_others_on_the_machine_are_not_served() -> None:
+    async def body(upstream: LocalUpstream) -> None:
+        await upstream.start()
+        assert upstream._server is not None
+        stranger = HttpUpstream("stranger", upstream._server._base, kind="llama.cpp", api_key="guess")
+        with pytest.raises(UpstreamStatusError, match="it answered 401"):
+            await anext(stranger.stream(opening(), client=CALL))
+        await stranger.close()
+
+    with_model(body)
+
+
+@pytest.mark.local
 def test_it_starts_once_and_again_where_it_has_died() -> None:
     async def body(upstream: LocalUpstream) -> None:
         await asyncio.gather(upstream.start(), upstream.start())
@@ -202,6 +216,7 @@ def test_the_child_leaves_signals_to_its_parent() -> None:
 PARENT = """
 import asyncio, sys
 from pathlib import Path
+from guard.upstream.http import HttpUpstream
 from guard.upstream.local import LocalUpstream
 
 async def main():
