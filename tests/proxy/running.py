@@ -45,7 +45,9 @@ PORTS = "server: {port: 0}\nadmin: {port: 0}\n"
 BOUND = "routes: [{model: chain, procedure: chain}]\n"
 
 
-def scripted(folder: Path, *replies: str | dict[str, Any], config: str = BOUND, server: str = PORTS) -> Service:
+def scripted(
+    folder: Path, *replies: str | dict[str, Any], config: str = BOUND, server: str = PORTS
+) -> Service:
     """A service whose upstream plays these replies."""
     script = {"replies": [{"text": one} if isinstance(one, str) else one for one in replies]}
     (folder / "script.yaml").write_text(yaml.safe_dump(script))
@@ -56,7 +58,14 @@ def scripted(folder: Path, *replies: str | dict[str, Any], config: str = BOUND, 
 
 def behind(folder: Path, url: str, *, config: str = BOUND, server: str = PORTS, **settings: Any) -> Service:
     """A service in front of a server at `url`."""
-    upstream = {"kind": "generic", "base_url": url, "model": "m", "connect_s": 0.3, "first_s": 0.5, "idle_s": 0.3}
+    upstream = {
+        "kind": "generic",
+        "base_url": url,
+        "model": "m",
+        "connect_s": 0.3,
+        "first_s": 0.5,
+        "idle_s": 0.3,
+    }
     text = yaml.safe_dump({"upstreams": {"main": upstream | settings}})
     return configured(folder, f"{server}{text}{dedent(config)}")
 
@@ -148,7 +157,9 @@ class Reply:
         return [json.loads(data) for data in datas]
 
 
-def request(data: bytes, *, path: str = "/v1/chat/completions", method: str = "POST", **headers: str) -> bytes:
+def request(
+    data: bytes, *, path: str = "/v1/chat/completions", method: str = "POST", **headers: str
+) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", "Host: test", "Content-Type: application/json"]
     lines.append(f"Content-Length: {len(data)}")
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -182,7 +193,8 @@ async def running(service: Service) -> AsyncIterator[Endpoint]:
     stop = asyncio.Event()
     ready: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
     ended = asyncio.create_task(serve(service, ready=ready.set_result, stop=stop))
-    await asyncio.wait([ended, ready], return_when=asyncio.FIRST_COMPLETED)
+    started: list[asyncio.Future[Any]] = [ended, ready]
+    await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
     try:
         if not ended.done():
             yield Endpoint(service, await ready, stop, ended)
@@ -197,4 +209,5 @@ def run(body: Coroutine[Any, Any, T]) -> T:
 
 def nonce_in(connection: Connection) -> str:
     """The nonce that the request named last."""
-    return re.findall(r"@begin \S+ ([0-9a-f]{6})", connection.body.decode())[-1]
+    nonces: list[str] = re.findall(r"@begin \S+ ([0-9a-f]{6})", connection.body.decode())
+    return nonces[-1]

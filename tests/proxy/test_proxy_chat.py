@@ -32,11 +32,17 @@ def test_an_answer_in_one_piece(tmp_path: Path) -> None:
             raw = await client.chat.completions.with_raw_response.create(**ASK)
             answer = raw.parse()
             message: Any = answer.choices[0].message
-            assert (message.role, message.content, answer.choices[0].finish_reason) == ("assistant", "38", "stop")
+            assert (message.role, message.content, answer.choices[0].finish_reason) == (
+                "assistant",
+                "38",
+                "stop",
+            )
             assert message.reasoning_content == CHAIN
             assert answer.model == "chain"
             assert answer.usage is not None
-            assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
+            assert (
+                answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
+            )
             report: Any = answer.model_extra and answer.model_extra["stepguard"]
             assert report["outcome"] == "accepted_first"
             assert report["end"] == "return"
@@ -228,9 +234,7 @@ def test_a_denial_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_procedure_that_fails_has_a_code_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "half.proc").write_text(
-        "procedure half(a: int) -> int\n  check a > 0\n  return a\n"
-    )
+    (tmp_path / "half.proc").write_text("procedure half(a: int) -> int\n  check a > 0\n  return a\n")
     config = "procedures: [half.proc]\nroutes: [{model: half, procedure: half}]"
 
     async def body() -> None:
@@ -295,7 +299,9 @@ def test_many_requests_at_once_do_not_mix(tmp_path: Path) -> None:
 
     async def body() -> None:
         async with running(scripted(tmp_path, slow)) as endpoint:
-            replies = await asyncio.gather(*(endpoint.post({**BODY, "stream": i % 2 == 0}) for i in range(20)))
+            replies = await asyncio.gather(
+                *(endpoint.post({**BODY, "stream": i % 2 == 0}) for i in range(20))
+            )
             assert {reply.status for reply in replies} == {200}
             ids = {reply.headers["x-stepguard-audit-id"] for reply in replies}
             assert len(ids) == 20

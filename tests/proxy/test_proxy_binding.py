@@ -1,0 +1,354 @@
+"""Who binds a request to what, and every way in which a request can be wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.proxy.running import (
+    ASK,
+    BODY,
+    BOUND,
+    INPUTS,
+    PORTS,
+    TRACE,
+    Reply,
+    behind,
+    read_reply,
+    request,
+    run,
+    running,
+    scripted,
+)
+from tests.upstream.servers import DONE, Connection, said, serving
+
+FREE = {"model": "any", "messages": ASK["messages"]}
+KEYS = "server: {port: 0, api_keys: [key-a, key-b]}\nadmin: {port: 0}\n"
+
+
+def asks(tmp_path: Path, body: object, *, config: str = BOUND, server: str = PORTS, **options: str) -> Reply:
+    """The answer to one request; where it is a refusal of ours, after a look at whether it was counted."""
+    return asks_all(tmp_path, [body], config=config, server=server, **options)[0]
+
+
+def asks_all(
+    tmp_path: Path, bodies: Sequence[object], *, config: str = BOUND, server: str = PORTS, **options: str
+) -> list[Reply]:
+    async def ask() -> list[Reply]:
+        async with running(scripted(tmp_path, TRACE, config=config, server=server)) as endpoint:
+            replies = [await endpoint.post(body, **options) for body in bodies]
+            ours = [
+                reply for reply in replies if reply.status >= 400 and "outcome" not in reply.body.decode()
+            ]
+            refused = Counter(
+                reply.error["code"] for reply in ours if reply.error["type"] != "not_found_error"
+            )
+            for code, count in refused.items():
+                assert await endpoint.counted(f'stepguard_requests_refused_total{{code="{code}"}}') == count
+            return replies
+
+    return run(ask())
+
+
+def answer(reply: Reply) -> str:
+    content: str = reply.json["choices"][0]["message"]["content"]
+    return content
+
+
+# --- binding -------------------------------------------------------------------------------------
+
+
+def test_the_body_can_bind(tmp_path: Path) -> None:
+    control = {"procedure": "chain", "inputs": INPUTS}
+    assert answer(asks(tmp_path, {**FREE, "stepguard": control}, config="")) == "38"
+
+
+def test_the_header_can_bind(tmp_path: Path) -> None:
+    body = {**FREE, "stepguard": {"inputs": INPUTS}}
+    assert answer(asks(tmp_path, body, config="", x_stepguard_procedure="chain")) == "38"
+
+
+def test_the_path_can_bind(tmp_path: Path) -> None:
+    body = {**FREE, "stepguard": {"inputs": INPUTS}}
+    assert answer(asks(tmp_path, body, config="", path="/p/chain/v1/chat/completions")) == "38"
+
+
+def test_bindings_that_agree_are_one(tmp_path: Path) -> None:
+    body = {**BODY, "stepguard": {"procedure": "chain", "inputs": INPUTS}}
+    path = "/p/chain/v1/chat/completions"
+    assert answer(asks(tmp_path, body, path=path, x_stepguard_procedure="chain")) == "38"
+
+
+@pytest.mark.parametrize(
+    ("control", "options"),
+    [
+        ({"procedure": "chain"}, {"path": "/p/invoice/v1/chat/completions"}),
+        ({"procedure": "chain"}, {"x_stepguard_procedure": "invoice"}),
+        ({}, {"path": "/p/invoice/v1/chat/completions"}),
+        ({"procedure": "invoice"}, {}),
+    ],
+)
+def test_bindings_that_disagree_are_refused(
+    tmp_path: Path, control: dict[str, str], options: dict[str, str]
+) -> None:
+    reply = asks(tmp_path, {**BODY, "stepguard": {**control, "inputs": INPUTS}}, **options)
+    assert (reply.status, reply.error["code"]) == (400, "binding_conflict")
+
+
+def test_a_route_may_let_the_client_choose(tmp_path: Path) -> None:
+    config = "routes: [{model: chain, procedure: invoice, override: true}]"
+    control = {"procedure": "chain", "inputs": INPUTS}
+    assert answer(asks(tmp_path, {**BODY, "stepguard": control}, config=config)) == "38"
+
+
+def test_an_unknown_procedure_is_named(tmp_path: Path) -> None:
+    reply = asks(tmp_path, {**FREE, "stepguard": {"procedure": "chian"}}, config="")
+    assert (reply.status, reply.error["code"]) == (400, "unknown_procedure")
+    assert reply.error["param"] == "stepguard.procedure"
+    assert "'chain'" in reply.error["message"]
+
+
+def test_inputs_without_a_procedure_are_refused(tmp_path: Path) -> None:
+    reply = asks(tmp_path, {**FREE, "stepguard": {"inputs": INPUTS}}, config="")
+    assert (reply.status, reply.error["param"]) == (400, "stepguard.procedure")
+
+
+def test_unbound_requests_can_be_refused(tmp_path: Path) -> None:
+    config = BOUND + "defaults: {unbound: refuse}"
+    assert asks(tmp_path, FREE, config=config).error["code"] == "unbound"
+    assert asks(tmp_path, {}, config=config, path="/v1/embeddings").error["code"] == "unbound"
+    assert answer(asks(tmp_path, BODY, config=config)) == "38"
+
+
+def test_a_procedure_that_is_off_lets_its_requests_pass(tmp_path: Path) -> None:
+    async def behave(connection: Connection) -> None:
+        body = await connection.request()
+        assert body == {"model": "gpt-x", "messages": ASK["messages"], "stream": True}
+        await connection.stream(said("hello"), DONE)
+
+    async def body() -> None:
+        config = "routes: [{model: chain, procedure: chain, upstream_model: gpt-x, mode: off}]"
+        async with (
+            serving(behave) as server,
+            running(behind(tmp_path, server.url, config=config)) as endpoint,
+        ):
+            reply = await endpoint.post({**BODY, "stream": True})
+            assert reply.body == said("hello") + DONE
+
+    run(body())
+
+
+def test_the_other_generating_endpoints_cannot_slip_past_the_guard(tmp_path: Path) -> None:
+    for path in ("/v1/responses", "/v1/completions", "/p/chain/v1/completions"):
+        body = {"model": "any" if "/p/" in path else "chain", "prompt": "hi"}
+        assert asks(tmp_path, body, path=path).error["code"] == "unsupported_endpoint"
+
+
+def test_the_client_may_choose_among_policies_where_no_route_does(tmp_path: Path) -> None:
+    policies = "policies: {bare: {content: trace}, full: {content: both}}\n"
+    control = {"procedure": "chain", "inputs": INPUTS, "policy": "bare"}
+    assert "@begin" in answer(asks(tmp_path, {**FREE, "stepguard": control}, config=policies))
+    reply = asks(tmp_path, {**FREE, "stepguard": {**control, "policy": "none"}}, config=policies)
+    assert (reply.status, reply.error["code"]) == (400, "unknown_policy")
+    route = policies + "routes: [{model: any, procedure: chain, policy: full}]"
+    reply = asks(tmp_path, {**FREE, "stepguard": control}, config=route)
+    assert (reply.status, reply.error["code"]) == (400, "binding_conflict")
+
+
+# --- what a request may hold ---------------------------------------------------------------------
+
+
+def test_a_body_that_is_no_json_object_is_refused(tmp_path: Path) -> None:
+    bodies = [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"a": NaN}',
+        b'{"model": "chain", "messages": ' + b"[" * 100_000,
+    ]
+    for body, reply in zip(bodies, asks_all(tmp_path, bodies), strict=True):
+        assert reply.status == 400, body
+        assert (reply.error["code"], reply.error["type"]) == ("invalid_json", "invalid_request_error")
+
+
+WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"messages": None}, "messages"),
+    ({"messages": []}, "messages"),
+    ({"messages": [{"content": "x"}]}, "messages"),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"temperature": "warm"}, "temperature"),
+    ({"stepguard": 3}, "stepguard"),
+    ({"stepguard": {"inputs": INPUTS, "polcy": "x"}}, "stepguard.polcy"),
+    ({"stepguard": {"inputs": {}}}, "stepguard.inputs.a"),
+    ({"stepguard": {"inputs": {"a": 1}}}, "stepguard.inputs.b"),
+    ({"stepguard": {"inputs": {"a": "two", "b": 3}}}, "stepguard.inputs.a"),
+    ({"stepguard": {"inputs": {"a": 2.5, "b": 3}}}, "stepguard.inputs.a"),
+    ({"stepguard": {"inputs": {"a": True, "b": 3}}}, "stepguard.inputs.a"),
+    ({"stepguard": {"inputs": {"a": 10**50, "b": 3}}}, "stepguard.inputs.a"),
+    ({"stepguard": {"inputs": {**INPUTS, "c": 1}}}, "stepguard.inputs.c"),
+    ({"n": 2}, "n"),
+    ({"stop": ["\n"]}, "stop"),
+    ({"tools": [{"type": "function"}]}, "tools"),
+    ({"logprobs": True}, "logprobs"),
+    ({"response_format": {"type": "json_object"}}, "response_format"),
+    ({"max_completion_tokens": 3}, "max_tokens"),
+]
+
+
+def test_a_request_that_cannot_be_carried_out_is_refused_with_the_field(tmp_path: Path) -> None:
+    replies = asks_all(tmp_path, [{**BODY, **changes} for changes, _ in WRONG_FIELDS])
+    for (changes, param), reply in zip(WRONG_FIELDS, replies, strict=True):
+        assert reply.status == 400, changes
+        assert reply.error["type"] == "invalid_request_error"
+        assert reply.error["param"] == param
+
+
+def test_an_input_as_large_as_no_number_is_refused_at_once(tmp_path: Path) -> None:
+    body = json.dumps(BODY).replace('"a": 2', '"a": 1e999999').encode()
+    started = asyncio.run(_timed(tmp_path, body))
+    assert started < 0.5
+
+
+async def _timed(tmp_path: Path, body: bytes) -> float:
+    async with running(scripted(tmp_path, TRACE)) as endpoint:
+        before = asyncio.get_running_loop().time()
+        reply = await endpoint.post(body)
+        assert reply.status == 400
+        return asyncio.get_running_loop().time() - before
+
+
+def test_all_wrong_inputs_are_named_at_once(tmp_path: Path) -> None:
+    reply = asks(tmp_path, {**BODY, "stepguard": {"inputs": {"a": "x", "c": 1}}})
+    for name in ("a", "b", "c"):
+        assert f"{name!r}" in reply.error["message"]
+
+
+def test_a_response_format_that_the_result_satisfies_is_fine(tmp_path: Path) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "integer"}}}
+    assert answer(asks(tmp_path, {**BODY, "response_format": schema})) == "38"
+
+
+# --- size, keys, paths ---------------------------------------------------------------------------
+
+
+def test_a_prompt_of_ten_megabytes_is_refused(tmp_path: Path) -> None:
+    body = {**BODY, "messages": [{"role": "user", "content": "x" * 10_000_000}]}
+    reply = asks(tmp_path, body)
+    assert (reply.status, reply.error["code"]) == (413, "request_too_large")
+
+
+def test_a_body_that_does_not_say_its_length_is_refused_when_it_is_too_long(tmp_path: Path) -> None:
+    async def body() -> None:
+        server = "server: {port: 0, max_body_bytes: 100000}\nadmin: {port: 0}\n"
+        async with running(scripted(tmp_path, TRACE, server=server)) as endpoint:
+            reader, writer = await endpoint.connect()
+            writer.write(request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked"))
+            for _ in range(20):
+                writer.write(b"%x\r\n%s\r\n" % (10_000, b"x" * 10_000))
+            status, _, data = await read_reply(reader)
+            assert (status, json.loads(data)["error"]["code"]) == (413, "request_too_large")
+            writer.close()
+
+    run(body())
+
+
+PRESENTED: list[tuple[dict[str, str], bool]] = [
+    ({}, False),
+    ({"authorization": "Bearer key-c"}, False),
+    ({"authorization": "key-a"}, False),
+    ({"authorization": "Bearer kéy"}, False),
+    ({"x_stepguard_key": "key-c", "authorization": "Bearer key-a"}, False),
+    ({"authorization": "Bearer key-a"}, True),
+    ({"authorization": "bearer  key-b "}, True),
+    ({"x_stepguard_key": "key-a", "authorization": "Bearer other"}, True),
+]
+
+
+def test_clients_need_a_key_where_there_are_some(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE, server=KEYS)) as endpoint:
+            for path in ("/v1/chat/completions", "/v1/models", "/v1/embeddings", "/elsewhere"):
+                for headers, known in PRESENTED:
+                    reply = await endpoint.post(BODY, path=path, **headers)
+                    assert (reply.status != 401) == known, headers
+                    assert known or reply.error["code"] == "invalid_api_key"
+
+    run(body())
+
+
+def test_a_route_can_be_for_one_client(tmp_path: Path) -> None:
+    config = "routes: [{api_key: key-a, procedure: chain}]"
+    bound = asks(tmp_path, BODY, config=config, server=KEYS, authorization="Bearer key-a")
+    assert answer(bound) == "38"
+    free = asks(tmp_path, FREE, config=config, server=KEYS, authorization="Bearer key-b")
+    assert free.json["model"] == "scripted"
+
+
+def test_the_keys_of_both_sides_stay_apart(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        seen.append(connection.header("authorization"))
+        assert "key-a" not in connection.head
+        await connection.stream(said("x", "stop"), DONE)
+
+    async def body() -> None:
+        async with serving(behave) as server:
+            async with running(behind(tmp_path, server.url, server=KEYS, pass_key=True)) as endpoint:
+                await endpoint.post(FREE, authorization="Bearer key-a")
+                await endpoint.post(FREE, authorization="Bearer theirs", x_stepguard_key="key-a")
+            async with running(behind(tmp_path, server.url, server=KEYS, api_key="own")) as endpoint:
+                await endpoint.post(FREE, authorization="Bearer key-a")
+
+    run(body())
+    assert seen == [None, "Bearer theirs", "Bearer own"]
+
+
+def test_a_path_that_is_not_there_is_a_404(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            for path in (
+                "/",
+                "/chat/completions",
+                "/healthz",
+                "/metrics",
+                "/docs",
+                "/openapi.json",
+                "/p/chain",
+            ):
+                reply = await endpoint.post(path=path, method="GET")
+                assert (reply.status, reply.error["code"]) == (404, "not_found")
+
+    run(body())
+
+
+def test_models_are_those_of_the_routes_and_the_upstreams(tmp_path: Path) -> None:
+    async def body() -> None:
+        config = "routes: [{model: chain, procedure: chain}, {model: 'x-*', procedure: chain}, {model: free}]"
+        async with running(scripted(tmp_path, TRACE, config=config)) as endpoint:
+            async with endpoint.client() as client:
+                assert [model.id async for model in client.models.list()] == ["chain", "scripted"]
+                assert (await client.models.retrieve("chain")).owned_by == "stepguard"
+            reply = await endpoint.post(method="GET", path="/v1/models/none")
+            assert reply.status == 404
+
+    run(body())
+
+
+def test_models_of_an_upstream_that_is_down_are_left_out(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with (
+            running(behind(tmp_path, "http://127.0.0.1:9/v1")) as endpoint,
+            endpoint.client() as client,
+        ):
+            assert [model.id async for model in client.models.list()] == ["chain"]
+
+    run(body())
