@@ -172,6 +172,8 @@ class Run:
 
     def _close_checker(self, generation: Generation, finish_reason: str | None) -> list[Command]:
         commands: list[Command] = []
+        if not generation.line.strip():
+            self._progress.rewind()  # the number that it was given is no line of its own
         while self._generation is generation and not generation.done:
             judgements = self._progress.close(finish_reason, generation.given)
             assert judgements, "the end of an unfinished trace is a violation"

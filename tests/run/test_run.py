@@ -231,6 +231,32 @@ def test_a_model_that_stops_early_is_resumed() -> None:
     )
 
 
+def test_a_model_that_writes_nothing_has_not_written_a_malformed_line() -> None:
+    play = (
+        Playbook(sums())
+        << opens()
+        >> ends()
+        << violates(Kind.MISSING_ANSWER, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> says(" ")
+        >> ends()
+        << violates(Kind.MISSING_ANSWER, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> ends()
+        << violates(Kind.MISSING_ANSWER, "1")
+        << closes(Result.VIOLATION)
+        << emits("1", StepClass.REPAIRED)
+        << opens(Strategy.REPAIR)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
+    )
+    assert play
+    assert [violation.at for violation in play.finish.violations] == [len(BEGIN)] * 3
+
+
 def test_a_last_line_need_not_end_where_the_model_stops() -> None:
     assert (
         Playbook(sums())
@@ -243,6 +269,21 @@ def test_a_last_line_need_not_end_where_the_model_stops() -> None:
         << emits("4", text=LINES[3])
         << closes(Result.PASSED)
         << finishes(Outcome.ACCEPTED_FIRST, trace=TRACE)
+    )
+
+
+def test_a_last_line_that_is_wrong_is_judged_when_the_model_stops() -> None:
+    assert (
+        Playbook(sums())
+        << opens()
+        >> says(" a = 3 + 4 = 8")
+        >> ends(completion=8)
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION, usage=Usage(completion=8), discarded=8)
+        << opens(Strategy.RESUME)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
     )
 
 

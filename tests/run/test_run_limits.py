@@ -9,6 +9,7 @@ import pytest
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.errors import (
+    InvalidState,
     UpstreamBusy,
     UpstreamConnectError,
     UpstreamError,
@@ -362,3 +363,12 @@ def test_a_fault_in_a_dialogue_before_the_first_line_asks_for_the_same_again() -
         << closes(Result.CANCELLED)
         << finishes(Outcome.CANCELLED)
     )
+
+
+def test_text_while_nothing_is_open_is_misuse() -> None:
+    run = sums()
+    run.start()
+    run.handle(Failed(TIMEOUT))
+    for event in (says("x"), ends(), Failed(TIMEOUT)):
+        with pytest.raises(InvalidState, match="no generation was open"):
+            run.handle(event)
