@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,14 +46,18 @@ BOUND = "routes: [{model: chain, procedure: chain}]\n"
 
 
 def scripted(
-    folder: Path, *replies: str | dict[str, Any], config: str = BOUND, server: str = PORTS
+    folder: Path,
+    *replies: str | dict[str, Any],
+    config: str = BOUND,
+    server: str = PORTS,
+    upstreams: dict[str, Any] | None = None,
 ) -> Service:
-    """A service whose upstream plays these replies."""
+    """A service whose upstream `play` plays these replies."""
     script = {"replies": [{"text": one} if isinstance(one, str) else one for one in replies]}
     (folder / "script.yaml").write_text(yaml.safe_dump(script))
-    return configured(
-        folder, f"{server}upstreams: {{play: {{kind: scripted, file: script.yaml}}}}\n{dedent(config)}"
-    )
+    plays = {"play": {"kind": "scripted", "file": "script.yaml"}}
+    text = yaml.safe_dump({"upstreams": plays | (upstreams or {})})
+    return configured(folder, f"{server}{text}{dedent(config)}")
 
 
 def behind(folder: Path, url: str, *, config: str = BOUND, server: str = PORTS, **settings: Any) -> Service:
@@ -182,7 +186,7 @@ async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def read_chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while size := int(await reader.readline(), 16):
+    while size := int(await reader.readuntil(b"\r\n"), 16):
         yield await reader.readexactly(size)
         await reader.readexactly(2)
     await reader.readexactly(2)
@@ -205,6 +209,11 @@ async def running(service: Service) -> AsyncIterator[Endpoint]:
 
 def run(body: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(body, 20))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 (of whatever kind it is)
+        await asyncio.sleep(0.01)
 
 
 def nonce_in(connection: Connection) -> str:
