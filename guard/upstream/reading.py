@@ -29,7 +29,7 @@ class AnswerReader:
         self.said = 0
         self.finish_reason: str | None = None
         self._decoder = sse.Decoder()
-        self._body: bytes | None = None  # of an answer that is no stream
+        self._body: bytearray | None = None  # of an answer that is no stream
         self._sniffed = False
         self._held = b""
         self._echo = _Echo(prefix)
@@ -60,7 +60,7 @@ class AnswerReader:
 
     def close(self) -> list[Text]:
         """The connection has ended: give the text that is left. `ended` or `fault` says how it went."""
-        texts = self._read(self._decoder.close() if self._body is None else [self._body])
+        texts = self._read(self._decoder.close() if self._body is None else [bytes(self._body)])
         if self.fault is None and not self.finished:
             self._fail(self._why_unfinished())
         self.over = True
@@ -82,7 +82,7 @@ class AnswerReader:
             return b""
         self._sniffed = True
         if data.startswith(b"{"):
-            self._body = b""
+            self._body = bytearray()
         elif data.startswith(b"<"):
             self._fail(f"a web page came instead of a stream: {shown(data)}")
         return data

@@ -178,8 +178,7 @@ def text_in(pieces: list[Text | Ended]) -> str:
 
 @asynccontextmanager
 async def connected(server: Server, **settings: Any) -> AsyncIterator[HttpUpstream]:
-    known: dict[str, Any] = {"model": "m", "timeouts": SHORT}
-    upstream = HttpUpstream("main", server.url, **known | settings)
+    upstream = HttpUpstream("main", server.url, **{"model": "m", **settings})
     try:
         yield upstream
     finally:

@@ -343,7 +343,7 @@ def test_a_host_that_swallows_connections_is_given_up() -> None:
 
 
 def test_a_server_that_accepts_and_never_answers_is_given_up() -> None:
-    assert isinstance(fault(then_holds()), UpstreamTimeout)
+    assert isinstance(fault(then_holds(), timeouts=SHORT), UpstreamTimeout)
 
 
 def test_headers_that_come_byte_by_byte_are_given_up() -> None:
@@ -351,12 +351,12 @@ def test_headers_that_come_byte_by_byte_are_given_up() -> None:
         await connection.request()
         await connection.send(*(bytes([byte]) for byte in STREAM_HEAD * 9), pause_s=0.05)
 
-    assert isinstance(fault(behave), UpstreamTimeout)
+    assert isinstance(fault(behave, timeouts=SHORT), UpstreamTimeout)
 
 
 def test_a_stream_that_only_sends_comments_is_given_up() -> None:
     busy = [chunked(b": processing\n\n")] * 200
-    assert isinstance(fault(answers(STREAM_HEAD, *busy, pause_s=0.02)), UpstreamTimeout)
+    assert isinstance(fault(answers(STREAM_HEAD, *busy, pause_s=0.02), timeouts=SHORT), UpstreamTimeout)
 
 
 def test_silence_after_some_text_is_a_timeout_that_keeps_the_text() -> None:
@@ -364,7 +364,7 @@ def test_silence_after_some_text_is_a_timeout_that_keeps_the_text() -> None:
 
     async def body() -> None:
         behave = then_holds(STREAM_HEAD, chunked(said("1 a")))
-        async with serving(behave) as server, connected(server) as upstream:
+        async with serving(behave) as server, connected(server, timeouts=SHORT) as upstream:
             async for piece in upstream.stream(opening(), client=Call()):
                 heard.append(piece)  # noqa: PERF401 (it ends with an error)
 
@@ -375,7 +375,7 @@ def test_silence_after_some_text_is_a_timeout_that_keeps_the_text() -> None:
 
 def test_comments_after_some_text_do_not_count_as_saying_something() -> None:
     drip = [chunked(b": still here\n\n")] * 200
-    error = fault(answers(STREAM_HEAD, chunked(said("1")), *drip, pause_s=0.02))
+    error = fault(answers(STREAM_HEAD, chunked(said("1")), *drip, pause_s=0.02), timeouts=SHORT)
     assert isinstance(error, UpstreamTimeout)
 
 
@@ -386,9 +386,9 @@ def test_thinking_is_saying_something_and_empty_chunks_are_not(thought: bytes) -
         STREAM_HEAD, chunked(said("1")), *events, chunked(said("2", "stop") + DONE), pause_s=0.03
     )
     if thought == said(""):
-        assert isinstance(fault(behave), UpstreamTimeout)
+        assert isinstance(fault(behave, timeouts=SHORT), UpstreamTimeout)
     else:
-        assert text_in(answered(behave)) == "12"
+        assert text_in(answered(behave, timeouts=SHORT)) == "12"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_a_slow_client_is_no_silent_server() -> None:
         events = [said(str(number)) for number in range(5)]
         behave = streams(*events, said(None, "stop"), DONE, pause_s=0.01)
         text = ""
-        async with serving(behave) as server, connected(server) as upstream:
+        async with serving(behave) as server, connected(server, timeouts=SHORT) as upstream:
             async for piece in upstream.stream(opening(), client=Call()):
                 await asyncio.sleep(SHORT.idle_s * 1.5)
                 text += piece.text if isinstance(piece, Text) else ""
@@ -429,7 +429,7 @@ def test_a_slow_client_is_no_silent_server() -> None:
 
 
 def test_usage_that_never_comes_is_not_waited_for() -> None:
-    heard = answered(then_holds(STREAM_HEAD, chunked(said("1", "stop"))))
+    heard = answered(then_holds(STREAM_HEAD, chunked(said("1", "stop"))), timeouts=SHORT)
     assert heard[-1] == Ended("stop", Usage(prompt=4, completion=1, estimated=True))
 
 
@@ -726,7 +726,7 @@ def test_a_server_that_does_not_read_its_request_is_left_all_the_same() -> None:
         gone.set()
 
     async def body() -> int:
-        async with serving(behave) as server, connected(server) as upstream:
+        async with serving(behave) as server, connected(server, timeouts=SHORT) as upstream:
             with pytest.raises(UpstreamTimeout):
                 await hear(upstream, opening(messages=({"role": "user", "content": "x" * long},)))
             given_up.set()
