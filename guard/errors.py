@@ -126,7 +126,7 @@ class UpstreamConnectError(UpstreamError):
     code = "upstream_connect_error"
 
 
-class UpstreamTimeout(UpstreamError):
+class UpstreamTimeout(UpstreamError):  # noqa: N818 (a word that says enough)
     """Nothing came for too long."""
 
     status = 504
@@ -149,7 +149,7 @@ class UpstreamStatusError(UpstreamError):
         self.body = body
 
 
-class UpstreamBusy(UpstreamStatusError):
+class UpstreamBusy(UpstreamStatusError):  # noqa: N818 (same)
     """The server answered with a status that may pass: 408, 409, 425, 429 and 5xx."""
 
     retryable = True

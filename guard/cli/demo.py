@@ -116,10 +116,14 @@ async def _serving(service: Service) -> AsyncIterator[tuple[Addresses, asyncio.T
     stop = asyncio.Event()
     served = asyncio.create_task(serve(service, ready=ready.set_result, stop=stop))
     try:
-        await asyncio.wait([ready, served], return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            await served  # raises what kept it from serving
-        yield ready.result(), served
+        served.add_done_callback(lambda _: ready.cancel())  # whatever kept it from serving is raised below
+        try:
+            addresses = await ready
+        except asyncio.CancelledError:
+            if served.done():
+                await served
+            raise
+        yield addresses, served
     finally:
         stop.set()
         with suppress(asyncio.CancelledError):
@@ -204,7 +208,7 @@ async def _compare(
     for expected, value in steps:
         emit = given_lines.pop(expected.path, None)
         text = emit.text.rstrip("\n") if emit else render.line(expected, value if expected.decision else None)
-        _row(text, unguarded.marks.get(expected.path, "missing"), emit and emit.step_class, out)
+        _row(text, unguarded.marks.get(expected.path, "missing"), emit.step_class if emit else None, out)
     for emit in given_lines.values():  # decided otherwise than a reader would, the guarded run went here
         _row(emit.text.rstrip("\n"), "", emit.step_class, out)
     _summary(unguarded, answer, right, history, out)
@@ -243,19 +247,23 @@ async def _ask_unguarded(
 
 
 async def _ask_guarded(case: Case, client: AsyncOpenAI) -> str | None:
-    """Send the request to the guarded endpoint; None where it was rejected."""
-    from openai import APIStatusError  # noqa: PLC0415 (an extra)
+    """Send the request to the guarded endpoint as a stream; None where it was rejected."""
+    from openai import APIError  # noqa: PLC0415 (an extra)
 
+    answer: list[str] = []
     try:
-        reply = await client.chat.completions.create(
+        stream = await client.chat.completions.create(
             model=case.procedure,
             messages=[{"role": "user", "content": case.message}],
             temperature=0,
+            stream=True,
             extra_body={"stepguard": {"inputs": dict(case.inputs)}},
         )
-    except APIStatusError:
+        async for chunk in stream:
+            answer += [choice.delta.content or "" for choice in chunk.choices]
+    except APIError:  # a status before the first step, an event in the stream after it
         return None
-    return reply.choices[0].message.content
+    return "".join(answer)
 
 
 # --- telling of it -------------------------------------------------------------------------------
@@ -298,7 +306,7 @@ def _answer(who: str, answer: str | None, right: str, out: Terminal, remark: str
 
 
 def _turns(history: History) -> list[str]:
-    """What was cut and how it went on, a line a violation."""
+    """Tell what was cut and how it went on, a line a violation."""
     lines: list[str] = []
     for turn in history.turns:
         match turn:

@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stepguard",
-        description="Makes a language model carry out a written procedure step by step, and checks every step.",
+        description="Makes a language model carry out a written procedure, and checks every step.",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "--config",
         metavar="F",
         type=Path,
-        help="the configuration; without it: the local model and the shipped procedures",
+        help="the configuration; without it: the embedded model and the shipped procedures",
     )
 
     demo = add("demo", _demo, "show the main job with the embedded model")
