@@ -20,8 +20,8 @@ from typing import Final
 from guard.check import order
 from guard.check.compare import Fault, Finding, examine
 from guard.check.quotes import Sources
-from guard.check.replay import Executable, Sent, Walk
-from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation
+from guard.check.replay import Executable, Sent, Walk, look_ahead
+from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind, Value
@@ -31,12 +31,11 @@ from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadab
 from guard.trace.lines import LIMITS, Limits, Lines, RawLine
 from guard.trace.parser import read_line
 
-SHOWN: Final = 200  # characters of what a violation quotes
 VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the first
-AHEAD: Final = 2_000  # steps that are looked ahead for the one that was written
 
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
+_UNDECIDED: Final = "it hangs on what was never decided"
 _ANSWERS: Final = frozenset({"return", "deny"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
 _ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
@@ -183,7 +182,7 @@ class Checker:
             self._take(last, out)
         if self._deaf or self._phase is Phase.OVER:
             return
-        kind = Kind.MALFORMED if self._phase is Phase.CLOSING else Kind.MISSING_ANSWER
+        kind = Kind.MALFORMED if self._walk.due is None else Kind.MISSING_ANSWER
         self._blame(kind, self._lines.offset, self._wanted(), "the end of the text", out)
 
     # --- one line ----------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ class Checker:
         self._deaf = True
 
     def _take_begin(self, begin: Begin, line: RawLine, out: list[Judgement]) -> None:
-        right = begin.procedure == self.program.name and self.nonce in {None, begin.nonce}
+        right = begin.procedure == self.program.name and self._is_mine(begin.nonce)
         if self._phase is Phase.OPENING and right:
             self.nonce = begin.nonce
             self._phase = Phase.STEPS
@@ -230,14 +229,18 @@ class Checker:
             self._pass(Phase.OPENING)
 
     def _take_end(self, end: End, line: RawLine, out: list[Judgement]) -> None:
-        if self._phase is Phase.STEPS and end.nonce == self.nonce and self._walk.due is not None:
+        mine = self._is_mine(end.nonce)
+        if self._phase is Phase.STEPS and mine and self._walk.due is not None:
             self._blame(Kind.MISSING_ANSWER, end.at, self._wanted(), line.text, out)
             self._phase = Phase.OVER
-        elif self._phase in {Phase.STEPS, Phase.CLOSING} and end.nonce == self.nonce:
+        elif self._phase in {Phase.STEPS, Phase.CLOSING} and mine:
             self._finish(line)
         else:
             self._blame(self._alien(), end.at, self._wanted(), line.text, out)
             self._pass(Phase.CLOSING)
+
+    def _is_mine(self, nonce: str) -> bool:
+        return self.nonce in {None, nonce}
 
     def _pass(self, phase: Phase) -> None:
         """Go on as if a line of the frame had been right, if it is the one that is due."""
@@ -267,8 +270,8 @@ class Checker:
         if self._phase is Phase.STEPS and due is not None and step.path == due.path:
             self._judge(due, step, line, out)
             return
-        if self._undetermined:
-            self._ignore(line, "what comes here hangs on what was never decided", out)
+        if self._walk.undetermined:
+            self._ignore(line, _UNDECIDED, out)
             return
         kind = self._misplaced(step)
         self._blame(kind, step.at, self._wanted(), line.text, out, step=step.path)
@@ -283,10 +286,12 @@ class Checker:
     ) -> None:
         """Compare a line with the step that it stands for. `blamed`: what is wrong with it was said."""
         finding = examine(due, step, self._sources)
-        if finding.fault is None:
+        if finding.fault is None and (due.decision is not None or due.known):
             self._accept(due, line, finding.value, out)
             return
-        if not blamed:
+        if finding.fault is None:
+            self._ignore(line, _UNDECIDED, out)
+        elif not blamed:
             self._blame_fault(finding.fault, out)
         if self._goes_on:
             self._go_past(due, finding)
@@ -309,9 +314,8 @@ class Checker:
         """Whether a step comes later, as far as that can be told."""
         if not order.can_follow(path, due, self.program.step_numbers, self._passes):
             return False
-        ahead = self._look_ahead(path)
-        settled = ahead.ending is not None and ahead.ending.kind is not EndKind.UNDETERMINED
-        return ahead.due is not None or not settled
+        ahead = look_ahead(self.program, self.inputs, self._walk.sent, path)
+        return ahead.due is not None or ahead.undetermined
 
     def _repeats(self, index: int, step: Line) -> bool:
         """Whether a line says what a verified one said."""
@@ -326,7 +330,8 @@ class Checker:
     def _accept(self, due: Expected, line: RawLine, value: Value | None, out: list[Judgement]) -> None:
         decided = due.decision is not None
         self._walk.send(value if decided else None)
-        carried = _carried(due, value)
+        carried = value if value is not None and decided else due.value
+        assert not isinstance(carried, Unknown)
         self.observed.append((due, carried))
         self._places[due.path] = len(self.observed) - 1
         if due.kind is StepKind.LOOP and isinstance(carried, int):
@@ -339,7 +344,7 @@ class Checker:
                 label=due.label,
                 target=due.target,
                 value=carried,
-                text=_with_end(line),
+                text=line.raw,
                 at=line.at,
                 end=line.end,
                 decided=decided,
@@ -357,12 +362,12 @@ class Checker:
 
     def _keep(self, line: RawLine) -> None:
         if not self.violations:
-            self._verified += [*self._behind, _with_end(line)]
+            self._verified += [*self._behind, line.raw]
             self._behind.clear()
 
     def _ignore(self, line: RawLine, why: str, out: list[Judgement]) -> None:
-        self._behind.append(_with_end(line))
-        out.append(Ignored(text=_with_end(line), at=line.at, why=why))
+        self._behind.append(line.raw)
+        out.append(Ignored(text=line.raw, at=line.at, why=why))
 
     # --- what is wrong -----------------------------------------------------------------------------
 
@@ -391,8 +396,8 @@ class Checker:
             kind=kind,
             step=path,
             at=at,
-            expected=_shown(expected),
-            found=_shown(found),
+            expected=shown(expected),
+            found=shown(found),
             step_kind=step_kind,
             cell=cell,
         )
@@ -420,11 +425,6 @@ class Checker:
     def _goes_on(self) -> bool:
         return not self._deaf
 
-    @property
-    def _undetermined(self) -> bool:
-        ending = self._walk.ending
-        return ending is not None and ending.kind is EndKind.UNDETERMINED
-
     def _go_past(self, due: Expected, finding: Finding) -> None:
         """Go past a wrong step with the model's own value, so that what follows from it is not blamed."""
         if finding.value is None or due.kind in _NOT_OVERRIDDEN:
@@ -435,23 +435,14 @@ class Checker:
 
     def _catch_up(self, kind: Kind, step: Line, line: RawLine, out: list[Judgement]) -> None:
         """Go past what was skipped and judge the step that was written, if it is one that comes."""
-        walk = self._look_ahead(step.path)
+        walk = look_ahead(self.program, self.inputs, self._walk.sent, step.path)
         if walk.due is not None and walk.due.path == step.path:
             premature = kind is Kind.PREMATURE_ANSWER
             self._before_answer = self._walk if premature else None
             self._walk = walk
             self._judge(walk.due, step, line, out, blamed=premature)
-        elif walk.ending is not None and walk.ending.kind is EndKind.UNDETERMINED:
+        elif walk.undetermined:
             self._walk = walk
-
-    def _look_ahead(self, path: str) -> Walk:
-        """An execution of its own that has gone on to a step, to the end, or as far as one looks."""
-        walk = Walk.start(self.program, self.inputs, self._walk.sent)
-        for _ in range(AHEAD):
-            if walk.due is None or walk.due.path == path:
-                break
-            walk.skip()
-        return walk
 
     def _take_back_answer(self, path: str) -> None:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
@@ -467,22 +458,3 @@ class Checker:
 def _is_canonical(line: RawLine, due: Expected) -> bool:
     """Whether a line is the guard's own spelling of the step that is due: most are, and need no reading."""
     return due.decision is None and line.text == render.canonical(due)
-
-
-def _carried(due: Expected, value: Value | None) -> Value:
-    """The value of a right line: the guard's own where it knows it, which may be more exact than shown."""
-    known = due.value
-    if not isinstance(known, Unknown):
-        return known
-    assert value is not None
-    return value
-
-
-def _with_end(line: RawLine) -> str:
-    return f"{line.text}\n" if line.terminated else line.text
-
-
-def _shown(text: str) -> str:
-    """A text as a violation quotes it: on one line, printable, cut."""
-    cut = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-    return cut if cut.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)[:SHOWN]

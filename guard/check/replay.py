@@ -9,7 +9,8 @@ from typing import Final, Protocol
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Unknown
 from guard.procedure.model import StepKind, Value
 
-STEPS: Final = 20_000  # of one execution; more than a trace may have lines
+STEPS: Final = 20_000  # of one execution; a trace may not have more lines
+AHEAD: Final = 2_000  # steps that are looked ahead for one that was written
 
 Sent = Value | Unknown | None
 
@@ -50,6 +51,11 @@ class Walk:
         except StopIteration as stop:
             self.due, self.ending = None, stop.value
 
+    @property
+    def undetermined(self) -> bool:
+        """Whether what comes hangs on what was never decided."""
+        return self.ending is not None and self.ending.kind is EndKind.UNDETERMINED
+
     @classmethod
     def start(cls, program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent] = ()) -> Walk:
         """Start an execution and carry it as far as `sent` does."""
@@ -62,13 +68,26 @@ class Walk:
         return walk
 
 
-def count_steps(program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent]) -> int | None:
+def look_ahead(
+    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], path: str, *, most: int = AHEAD
+) -> Walk:
+    """Carry an execution on behind `sent`, computing: to a step, to the end, or for so many steps."""
+    walk = Walk.start(program, inputs, sent)
+    for _ in range(most):
+        if walk.due is None or walk.due.path == path:
+            break
+        walk.skip()
+    return walk
+
+
+def count_steps(
+    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = STEPS
+) -> int | None:
     """How many steps the whole execution has, carried on behind `sent` with computed values.
 
     None where that hangs on what was never decided, or where there are more than any trace can have.
     """
     walk = Walk.start(program, inputs, sent)
-    while walk.due is not None and len(walk.sent) < STEPS:
+    while walk.due is not None and len(walk.sent) < most:
         walk.skip()
-    settled = walk.ending is not None and walk.ending.kind is not EndKind.UNDETERMINED
-    return len(walk.sent) if settled else None
+    return len(walk.sent) if walk.due is None and not walk.undetermined else None

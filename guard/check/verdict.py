@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from guard.procedure.model import StepKind, Value
+
+SHOWN: Final = 200  # characters of what a violation quotes
 
 
 class Verdict(StrEnum):
@@ -86,3 +89,9 @@ class Ignored:
 
 
 Judgement = StepVerified | Ignored | Violation
+
+
+def shown(text: str) -> str:
+    """A text as a violation quotes it: on one line, printable, cut."""
+    cut = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)[:SHOWN]

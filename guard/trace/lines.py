@@ -33,6 +33,11 @@ class RawLine:
         """Whether a line feed was read; only the last line of a text can lack it."""
         return self.end > self.at + len(self.text)
 
+    @property
+    def raw(self) -> str:
+        """The text with its end, where it has one."""
+        return f"{self.text}\n" if self.terminated else self.text
+
 
 class Lines:
     """Cuts text at line feeds. Once a limit is exceeded it says so and reads no further.
