@@ -36,8 +36,8 @@ Finish = Callable[[Any], tuple[Value, Value]]  # from what an expression gives t
 class Leaf:
     """A place in a line that carries a value.
 
-    `copied` says that the value is an operand's own, so that no working stands before it; None: where
-    the two are spelled the same.
+    `copied` says that the value is an operand's own, unrounded: it is shown as the operand is. `bare` says
+    that no working stands before it; None: where the two are spelled the same.
     """
 
     key: Key
@@ -46,20 +46,23 @@ class Leaf:
     type: Type
     spell: Callable[[Any], str]
     finish: Finish
-    copied: bool | None
+    copied: bool
+    bare: bool | None
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, Cell]:
         """Give the value that is carried on and the cell. Raises `EvaluationError`."""
         found = self.expression.evaluate(env)
-        working = None if self.copied else self.expression.working(env, shown)
+        working = None if self.bare else self.expression.working(env, shown)
         if found is UNKNOWN:
             return UNKNOWN, Cell(self.key, self.lead, working, UNKNOWN, None, self.type)
         carried, seen = self.finish(found)
+        if self.copied and shown is not env:
+            seen = self.expression.evaluate(shown)
         try:
             spelling = self.spell(seen)
         except Unspellable as reason:
             raise EvaluationError(f"the value is {reason}") from None
-        if self.copied is None and working == (spelling,):
+        if self.bare is None and working == (spelling,):
             working = None
         return carried, Cell(self.key, self.lead, working, seen, spelling, self.type)
 
@@ -97,22 +100,39 @@ def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body
     for key, before, inner, kind in _places(expr, type, ()):
         lead += before
         if inner is not None:
-            leaves.append(_leaf(key, lead, compiled(inner, scope), kind, _finish(kind, rule, scope)))
+            leaves.append(_leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule))
             lead = ""
     return Body(tuple(leaves), lead)
 
 
-def _leaf(key: Key, lead: str, expression: Compiled, type: Type, finish: Finish) -> Leaf:  # noqa: A002
-    copied = False if not expression.single else None if is_number(type) else True
+def _leaf(
+    key: Key,
+    lead: str,
+    expression: Compiled,
+    type: Type,  # noqa: A002
+    *,
+    scope: Scope,
+    rule: Rule,
+) -> Leaf:
+    copied = expression.single and rule.places is None
     return Leaf(
         key=key,
         lead=lead,
         expression=expression,
         type=type,
         spell=speller(type),
-        finish=finish,
+        finish=_finish(type, rule, scope),
         copied=copied,
+        bare=_bare(expression, type, copied=copied),
     )
+
+
+def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # noqa: A002
+    if not expression.single:
+        return False
+    if copied and (expression.type == type or not is_number(type)):
+        return True
+    return None  # decimals may make a difference
 
 
 Place = tuple[Key, str, Expr | None, Type]  # key, text before it, expression, type of its value

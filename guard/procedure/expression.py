@@ -231,7 +231,7 @@ class _Inference:
     def _arguments(self, expr: Call, table: Table, types: list[Type | None]) -> None:
         if len(types) != len(table.parameters):
             wanted = ", ".join(f"{p.name}: {type_text(p.type)}" for p in table.parameters)
-            message = f"table {table.name!r} takes {len(table.parameters)} values, {len(types)} given"
+            message = f"table {table.name!r} takes ({wanted}), {len(types)} given"
             self.problems(expr.at, message, f"write it as {table.name}({wanted})")
             return
         for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):

@@ -41,7 +41,7 @@ from guard.procedure.values import spell
 def listing(module: Module, procedure: Procedure) -> str:
     """Give the numbered text of a procedure, without a line feed at its end."""
     declared = [
-        _numbers(module.numbers) if _rounds(procedure.body) else "",
+        _numbers(module.numbers) if module.numbers.carry_exact or _rounds(procedure) else "",
         "\n".join(_records(procedure, module)),
         *(_table(table) for table in _tables(procedure, module)),
     ]
@@ -224,8 +224,9 @@ def _tables(procedure: Procedure, module: Module) -> list[Table]:
     return [table for name, table in module.tables.items() if name in called]
 
 
-def _rounds(steps: Iterable[Step]) -> bool:
-    return any(isinstance(step, Assign) and step.places is not None for step in walk(steps))
+def _rounds(procedure: Procedure) -> bool:
+    steps = walk(procedure.body)
+    return "round" in _called(procedure) or any(isinstance(s, Assign) and s.places is not None for s in steps)
 
 
 def _types(procedure: Procedure, module: Module) -> Iterator[Type]:

@@ -250,7 +250,7 @@ def test_infers_types(expression: str, kind: str) -> None:
         ("[]", "an empty list has no type here"),
         ("sqrt(i)", "unknown function or table 'sqrt'"),
         ("summ(xs)", "unknown function or table 'summ'"),
-        ("bulk(i, j)", "table 'bulk' takes 1 values, 2 given"),
+        ("bulk(i, j)", "table 'bulk' takes (qty: int), 2 given"),
         ("bulk(s)", "'qty' of table 'bulk' is int, 's' is string"),
         ("min(i)", "'min' does not take (int)"),
         ("min()", "'min' does not take (nothing)"),
