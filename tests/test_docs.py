@@ -1,0 +1,45 @@
+"""The documentation says what the code does: its tables have a row for everything public."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from guard.check.verdict import Kind
+from guard.procedure.load import load
+from guard.run.messages import Outcome, StepClass
+from guard.wire.fields import OTHER, RULES
+
+ROOT = Path(__file__).parent.parent
+OPERATOR = (ROOT / "deploy/README.md").read_text()
+LANGUAGE = (ROOT / "grammars/README.md").read_text()
+
+
+def test_the_manual_has_the_row_of_every_request_field() -> None:
+    for rule in RULES:
+        assert f"| `{rule.field}` | {rule.treatment.value} | {rule.why} |" in OPERATOR
+    assert f"| {OTHER.field} | {OTHER.treatment.value} | {OTHER.why} |" in OPERATOR
+    assert OPERATOR.count(" | refused | ") == sum(rule.treatment.value == "refused" for rule in RULES)
+
+
+def test_every_kind_of_violation_has_a_row_in_the_language_reference() -> None:
+    for kind in Kind:
+        assert f"\n| `{kind.value}` |" in LANGUAGE, kind
+
+
+def test_every_outcome_and_step_class_is_explained() -> None:
+    for word in (*Outcome, *StepClass):
+        assert f"`{word.value}`" in OPERATOR, word
+
+
+def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert readme.count("python3 -m venv .venv") == 2
+    assert readme.count("<!-- test command -->") == readme.count("<!-- end -->") == 1
+
+
+def test_the_procedure_of_the_language_reference_is_one() -> None:
+    [text] = re.findall(r"```\n(version .*?)```", LANGUAGE, re.DOTALL)
+    library = load(text, "grammars/README.md")
+    assert list(library.procedures) == ["invoice"]
+    assert not library.warnings
