@@ -27,7 +27,8 @@ def test_the_number_of_a_path_has_no_passes() -> None:
 
 def test_paths_sort_as_their_steps_are_executed() -> None:
     run = ["1", "2", "2[1].1", "2[1].2", "2[1].2[1].1", "2[1].2[2].1", "2[2].1", "2[10].1", "3", "3.1", "10"]
-    assert sorted(run[::-1], key=place) == run
+    backwards = list(reversed(run))
+    assert sorted(backwards, key=place) == run
 
 
 @pytest.mark.parametrize("path", ["2[1].2[2].1", "2[2].1", "2[2].2", "2[2].2[9].1", "3", "3.1", "4.1", "10"])
