@@ -262,8 +262,10 @@ class _Inference:
 
 
 def _may_look_up(parameter: Type, given: Type) -> bool:
-    # Any number may be looked up in a column of numbers, any string in one of strings.
-    return takes(parameter, given) or join(parameter, given) is not None
+    # The decimals of a column bound nothing: every number has its place between the ends of a row.
+    if isinstance(parameter, DecimalType | PercentType):
+        return is_number(given)
+    return takes(parameter, given)
 
 
 def arithmetic_type(op: str, left: Type, right: Type) -> Type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from guard.errors import InvalidState
 from guard.procedure.cells import Body
@@ -23,6 +23,8 @@ from guard.procedure.values import coerce, conforms, spell
 Sent = Value | Unknown | None
 Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedure goes on behind it
 
+MAX_STEPS: Final = 20_000  # of one execution, so that loops in loops come to an end
+
 _INT = IntType()
 _BOOL = BoolType()
 _STRING = StringType()
@@ -31,10 +33,11 @@ _STRING = StringType()
 class Frame:
     """The state of one execution: values by name, and the same as the trace shows them."""
 
-    __slots__ = ("env", "pending", "shown")
+    __slots__ = ("env", "pending", "shown", "steps")
 
     def __init__(self, env: Env, shown: Env) -> None:
         self.env, self.shown = env, shown
+        self.steps = 0
         self.pending: Value | Unknown = UNKNOWN  # what the yielded step carries on unless it is sent a value
 
     def store(self, name: str, carried: Value | Unknown, seen: Value | Unknown) -> None:
@@ -78,8 +81,16 @@ def undetermined(path: str, place: Place) -> Ending:
     return Ending(EndKind.UNDETERMINED, path=path, reason=f"{what} hangs on a value that is not decided")
 
 
+def count(frame: Frame, path: str) -> None:
+    """Count a step that is about to come. Raises `Fault` where there have been too many."""
+    frame.steps += 1
+    if frame.steps > MAX_STEPS:
+        raise Fault(path, f"there are more than {MAX_STEPS} steps")
+
+
 def due(step: Simple | Condition, frame: Frame, path: str) -> Expected:
     """Give the line that must come at a path. Raises `Fault` where there can be none."""
+    count(frame, path)
     try:
         return step.expect(frame, path)
     except EvaluationError as reason:
@@ -156,12 +167,11 @@ class DecideStep:
         reason = conforms(value, self.type) or self._too_long(value)
         if reason is not None or self.where is None:
             return reason
-        condition = text(self.where.expr)
         try:
             holds = self.where.evaluate({**env, self.target: usable(value, self.type)})
         except EvaluationError as fault:
-            return f"a value for which {condition} can be computed ({fault})"
-        return f"a value where {condition}" if holds is False else None
+            return f"a value for which {text(self.where.expr)} can be computed ({fault})"
+        return f"a value where {text(self.where.expr)}" if holds is False else None
 
     def _too_long(self, value: Any) -> str | None:
         for fields, most in self.limits:
@@ -315,6 +325,7 @@ class LoopStep:
     def run(self, frame: Frame, prefix: str) -> Run:
         """Give the header, then each pass."""
         path = prefix + self.place.suffix
+        count(frame, path)
         try:
             items = self.items.evaluate(frame.env)
         except EvaluationError as reason:
@@ -322,12 +333,10 @@ class LoopStep:
         if items is UNKNOWN:
             yield self.place.expect(path, (Cell((), "", None, UNKNOWN, None, _INT),))
             return undetermined(path, self.place)
-        count = len(items)
-        if count > self.bound:
-            raise Fault(
-                path, f"{text(self.items.expr)} has {count} items, the loop takes at most {self.bound}"
-            )
-        yield self.place.expect(path, (Cell((), "", None, count, str(count), _INT),))
+        if len(items) > self.bound:
+            long = f"has {len(items)} items, the loop takes at most {self.bound}"
+            raise Fault(path, f"{text(self.items.expr)} {long}")
+        yield self.place.expect(path, (Cell((), "", None, len(items), str(len(items)), _INT),))
         seen = self.items.evaluate(frame.shown) if self.named else items
         for index, item in enumerate(items):
             frame.store(self.variable, item, seen[index])

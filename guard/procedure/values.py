@@ -264,13 +264,13 @@ def _misfit(value: Value, type: Type, path: str) -> str | None:  # noqa: A002
 def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
     match type:
         case IntType() if _is_number(value) and value.denominator == 1:
-            return _long(int(value), type)
+            return _long(value)
         case DecimalType(places) if _is_number(value):
             needed = decimals_of(value.denominator)
             fits = needed is not None and (places is None or needed <= places)
-            return _long(value, type) if fits else wanted(type)
+            return _long(value, places or 0) if fits else wanted(type)
         case PercentType() if _is_number(value) and decimals_of(value.denominator) is not None:
-            return _long(value, type)
+            return _long(value * 100)
         case BoolType() if isinstance(value, bool):
             return None
         case StringType() | TextType() if isinstance(value, str):
@@ -284,12 +284,12 @@ def _is_number(value: object) -> TypeGuard[Number]:
     return isinstance(value, int | Fraction) and not isinstance(value, bool)
 
 
-def _long(value: Number, type: Type) -> str | None:  # noqa: A002
-    try:
-        spell(value, type)
-    except Unspellable:
-        return f"a number of at most {DIGITS} digits"
-    return None
+def _long(value: Number, least: int = 0) -> str | None:
+    """Say whether a number has too many digits when it is spelled with at least so many decimals."""
+    places = max(decimals_of(value.denominator) or 0, least)
+    if places < DIGITS and abs(value.numerator) * _POWERS[places] < _LIMIT * value.denominator:
+        return None
+    return f"a number of at most {DIGITS} digits"
 
 
 def _bad_string(value: str, type: Type) -> str | None:  # noqa: A002

@@ -418,6 +418,16 @@ def test_numbers_that_grow_too_long_end_the_execution() -> None:
     assert ending == Ending(EndKind.FAILED, path="1", reason="a number of more than 200 digits arose")
 
 
+def test_loops_in_loops_come_to_an_end() -> None:
+    made = steps(
+        "n = 0\nfor x in xs at most 500\n  for y in xs at most 500\n    n = n + 1\nreturn n",
+        "p(xs: list of int) -> int",
+    )
+    seen, ending = drive(made, [], xs=[0] * 500)
+    assert len(seen) == 20_000
+    assert ending == Ending(EndKind.FAILED, path="2[40].1[459].1", reason="there are more than 20000 steps")
+
+
 def test_a_check_that_is_computed_false_has_no_line_but_one_that_is_sent_false_goes_on() -> None:
     made = steps("check a > 0\nreturn a")
     seen, ending = drive(made, [False], a=1)

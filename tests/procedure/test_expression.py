@@ -252,6 +252,7 @@ def test_infers_types(expression: str, kind: str) -> None:
         ("summ(xs)", "unknown function or table 'summ'"),
         ("bulk(i, j)", "table 'bulk' takes (qty: int), 2 given"),
         ("bulk(s)", "'qty' of table 'bulk' is int, 's' is string"),
+        ("bulk(d)", "'qty' of table 'bulk' is int, 'd' is decimal(2)"),
         ("min(i)", "'min' does not take (int)"),
         ("min()", "'min' does not take (nothing)"),
         ("min(s, s)", "'min' does not take (string, string)"),
