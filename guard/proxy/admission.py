@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from guard.errors import RequestError
@@ -14,6 +14,7 @@ from guard.proxy.exchange import Exchange
 
 KEY_HEADER = "x-stepguard-key"
 BEARER = "bearer "
+FAREWELL_S = 2.0  # for what those inside are told when they are interrupted
 
 
 class Keys:
@@ -97,4 +98,5 @@ class Admission:
         except TimeoutError:
             for exchange in list(self._inside):
                 exchange.interrupt()
-            await self._empty.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), FAREWELL_S)

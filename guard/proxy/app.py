@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import uvicorn
+import uvloop
 from fastapi import FastAPI, Response
 from starlette.routing import Route
 
@@ -111,6 +112,12 @@ async def serve(
             )
         finally:
             await service.close()
+
+
+def run(service: Service, *, ready: Callable[[Addresses], None] | None = None) -> None:
+    """Serve in this thread, on the fast event loop; see `serve`."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(service, ready=ready))
 
 
 async def _run(

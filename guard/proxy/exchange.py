@@ -1,13 +1,15 @@
 """One request and its answer on raw ASGI: a bounded body, one beginning, and a client that may leave.
 
-async with exchange.watched():      ends with `ClientGone` or `Interrupted` at once, wherever it waits
-    await exchange.answer(...)      or begin, write, ..., end
+    async with exchange.watched():      cancelled at once where the client leaves
+        await exchange.answer(...)      or begin, write, ..., end
+
+A client that leaves, or takes nothing, and a server that wants to stop, cancel the task that serves the
+request, wherever it waits. Whoever catches the cancellation asks `stopped` what it means.
 """
 
 from __future__ import annotations
 
 import asyncio
-from asyncio import CancelledError
 from collections.abc import AsyncIterator, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -17,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from guard.errors import RequestError
 
 STALL_S: Final = 30.0  # a client that takes nothing for so long is gone
+BODY_S: Final = 60.0  # until a request has been sent
 
 HeaderPairs = Iterable[tuple[str, str]]
 
@@ -45,8 +48,8 @@ class Exchange:
         self._receive, self._send = receive, send
         self._loop = asyncio.get_running_loop()
         self.started = self._loop.time()
-        self._task: asyncio.Task[Any] | None = None
-        self._stop: Exception | None = None
+        self._task = asyncio.current_task()
+        self._stop: ClientGone | Interrupted | None = None
 
     @property
     def method(self) -> str:
@@ -59,10 +62,19 @@ class Exchange:
         return self._loop.time() - self.started
 
     async def body(self, limit: int) -> bytes:
-        """Read the body. Raises `RequestError` with 413 as soon as it is clear that it is too long."""
+        """Read the body. Raises `RequestError` as soon as it is clear that it is too long or too slow."""
         announced = self.headers.get("content-length", "")
         if announced.isdigit() and len(announced) < 20 and int(announced) > limit:
             raise _too_long(limit)
+        try:
+            async with asyncio.timeout(BODY_S):
+                return await self._read(limit)
+        except TimeoutError:
+            raise RequestError(
+                f"the body did not come within {BODY_S:g} s", code="request_timeout", status=408
+            ) from None
+
+    async def _read(self, limit: int) -> bytes:
         parts: list[bytes] = []
         length = 0
         while True:
@@ -79,20 +91,11 @@ class Exchange:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Stop at once where the client leaves or `interrupt` is called. Only behind the body."""
-        task = self._task = asyncio.current_task()
-        assert task is not None
+        """Stop at once where the client leaves. Only behind the body."""
         watch = asyncio.create_task(self._watch())
         try:
             yield
-        except CancelledError:
-            if self._stop is None:
-                raise
-            if task.uncancel() > 0:  # somebody else wants it to stop, too
-                raise
-            raise self._stop from None
         finally:
-            self._task = None
             watch.cancel()
 
     async def _watch(self) -> None:
@@ -101,13 +104,20 @@ class Exchange:
         self._cancel(ClientGone())
 
     def interrupt(self) -> None:
-        """Stop what is being done; it ends with `Interrupted`."""
+        """Stop what is being done, since the server wants to."""
         self._cancel(Interrupted())
 
-    def _cancel(self, why: Exception) -> None:
+    def _cancel(self, why: ClientGone | Interrupted) -> None:
         if self._task is not None and self._stop is None:
             self._stop = why
             self._task.cancel()
+
+    def stopped(self) -> ClientGone | Interrupted | None:
+        """Say why the task was cancelled, and take the cancellation back; None: somebody else did it."""
+        why, self._stop = self._stop, None
+        if why is None or self._task is None or self._task.uncancel() > 0:
+            return None
+        return why
 
     async def answer(self, status: int, headers: HeaderPairs, body: bytes) -> None:
         """Answer in one piece."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import posixpath
+import re
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import unquote
 
 import orjson
 from starlette.types import Receive, Scope, Send
@@ -28,8 +32,8 @@ log = logging.getLogger(__name__)
 MODELS_S: Final = 5.0  # how long the upstream's own list of models is waited for
 BUSY: Final = 503
 RETRY_AFTER_S: Final = 1.0
-# Endpoints that generate as chat completions do: a bound request there would slip past the guard.
-UNGUARDED: Final = frozenset({"/completions", "/responses"})
+# Endpoints that generate, of all kinds of server; a bound request there would slip past the guard.
+GENERATING: Final = ("/completions", "/responses", "/messages")
 JSON: Final = (("content-type", "application/json"),)
 
 _INTERNAL: Final = ErrorAnswer(
@@ -64,12 +68,14 @@ class Endpoint:
         except ClientGone:
             if not exchange.counted:
                 self.service.observer.request_refused(replace(_GONE, procedure=exchange.procedure))
+        except CancelledError:
+            if exchange.stopped() is None:
+                raise  # else a client that does not even take its error
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
             with self._admission.admit(exchange):
-                procedure = exchange.scope.get("path_params", {}).get("procedure")
-                await self._handle(self, exchange, self._keys.caller(exchange, procedure))
+                await self._carry_out(exchange)
         except RequestError as error:
             answer = of_error(error)
             if error.http_status == BUSY:
@@ -84,6 +90,16 @@ class Endpoint:
         except Exception:
             log.exception("a request failed")
             await self._refuse(exchange, _INTERNAL)
+
+    async def _carry_out(self, exchange: Exchange) -> None:
+        procedure = exchange.scope.get("path_params", {}).get("procedure")
+        try:
+            await self._handle(self, exchange, self._keys.caller(exchange, procedure))
+        except CancelledError:
+            why = exchange.stopped()
+            if why is None:
+                raise
+            raise why from None
 
     async def _refuse(self, exchange: Exchange, answer: ErrorAnswer) -> None:
         """Answer with an error; in the stream where one has begun. What passes through is cut there."""
@@ -116,8 +132,9 @@ async def other(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     """Everything else below `/v1`: passed on to the upstream that the model's route names."""
     service = endpoint.service
     body = await exchange.body(service.config.server.max_body_bytes)
-    path = _path(exchange).partition("?")[0]
-    if path in UNGUARDED and exchange.method == "POST" and choose(service, caller, body).procedure:
+    path = _normal(_path(exchange))
+    generates = exchange.method == "POST" and path.endswith(GENERATING)
+    if generates and choose(service, caller, body).procedure:
         raise RequestError(
             f"a request that is bound to a procedure cannot be made to /v1{path}; use /v1/chat/completions",
             code="unsupported_endpoint",
@@ -196,7 +213,17 @@ def _path(exchange: Exchange) -> str:
     """Give what stands behind `/v1`, as the client wrote it, with the query."""
     raw: str = exchange.scope["raw_path"].decode("latin-1")
     query: str = exchange.scope["query_string"].decode("latin-1")
-    return raw[raw.index("/v1") + len("/v1") :] + (f"?{query}" if query else "")
+    segments = 4 if "procedure" in exchange.scope["path_params"] else 2  # of /p/<procedure>/v1, or /v1
+    behind = raw.split("/", segments)[segments:]
+    return f"/{''.join(behind)}" + (f"?{query}" if query else "")
+
+
+def _normal(path: str) -> str:
+    """Give the path that a lenient server may read: unescaped, without `.`, `..` and empty segments."""
+    while (unescaped := unquote(path)) != path:
+        path = unescaped
+    plain = re.split("[?#;]", path)[0].strip().replace("\\", "/").lower()
+    return posixpath.normpath("/" + plain.lstrip("/"))
 
 
 def _model(exchange: Exchange, body: bytes) -> object:

@@ -145,9 +145,27 @@ def test_a_procedure_that_is_off_lets_its_requests_pass(tmp_path: Path) -> None:
 
 
 def test_the_other_generating_endpoints_cannot_slip_past_the_guard(tmp_path: Path) -> None:
-    for path in ("/v1/responses", "/v1/completions", "/p/chain/v1/completions"):
-        body = {"model": "any" if "/p/" in path else "chain", "prompt": "hi"}
-        assert asks(tmp_path, body, path=path).error["code"] == "unsupported_endpoint"
+    paths = [
+        "/v1/responses",
+        "/v1/completions?x=1",
+        "/v1/messages",
+        "/p/chain/v1/completions",
+        "/v1/chat/completions/",
+        "/v1//chat/completions",
+        "/v1/x%2F..%2Fchat%2Fcompletions",
+        "/v1/Chat/Completions",
+        "/v1/chat%5Ccompletions",
+        "/v1/chat/completions%253Fx",
+        "/v1/chat/./completions;x",
+    ]
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            for path in paths:
+                reply = await endpoint.post({"model": "any" if "/p/" in path else "chain"}, path=path)
+                assert reply.error["code"] == "unsupported_endpoint", path
+
+    run(body())
 
 
 def test_the_client_may_choose_among_policies_where_no_route_does(tmp_path: Path) -> None:

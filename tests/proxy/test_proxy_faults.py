@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -391,8 +391,9 @@ def test_other_paths_pass_with_their_method_query_and_status(tmp_path: Path) -> 
                 ("DELETE", "/files/a%2Fb"),
                 ("POST", "/embeddings"),
                 ("GET", "/chat/completions"),
+                ("GET", "/v1/x"),
             ]:
-                for prefix in ("/v1", "/p/chain/v1"):
+                for prefix in ("/v1", "/p/v1x/v1", "/p/chain/v1"):
                     reply = await endpoint.post({"model": "any"}, path=prefix + path, method=method)
                     assert reply.status == 418
                     assert reply.body.decode() == f"{method} /v1{path} HTTP/1.1"
@@ -483,6 +484,62 @@ def test_a_server_that_must_stop_says_so_to_those_still_running(tmp_path: Path, 
                 assert (reply.status, reply.error["code"]) == (503, "stopping")
             await asyncio.wait_for(endpoint.ended, 3)
             assert upstream.connections[0].gone is not None
+
+    run(body())
+
+
+def test_a_server_that_must_stop_waits_for_nobody_who_is_still_sending(tmp_path: Path) -> None:
+    server = "server: {port: 0, drain_s: 0.1}\nadmin: {port: 0}\n"
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE, server=server)) as endpoint:
+            reader, writer = await endpoint.connect()
+            writer.write(request(json.dumps(BODY).encode())[:-10])
+            await asyncio.sleep(0.05)
+            endpoint.stop.set()
+            status, _, data = await read_reply(reader)
+            assert (status, json.loads(data)["error"]["code"]) == (503, "stopping")
+            writer.close()
+            await asyncio.wait_for(endpoint.ended, 3)
+
+    run(body())
+
+
+def test_a_client_that_never_ends_its_request_is_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guard.proxy.exchange.BODY_S", 0.1)
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            reader, writer = await endpoint.connect()
+            writer.write(request(json.dumps(BODY).encode())[:-10])
+            status, _, data = await read_reply(reader)
+            assert (status, json.loads(data)["error"]["code"]) == (408, "request_timeout")
+            writer.close()
+
+    run(body())
+
+
+def test_a_client_that_takes_nothing_is_gone_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guard.proxy.exchange.STALL_S", 0.2)
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(STREAM_HEAD)
+        with suppress(ConnectionError):
+            while True:
+                await connection.send(chunked(b"x" * 100_000))
+
+    async def body() -> None:
+        async with before(tmp_path, behave) as (endpoint, server):
+            reader, writer = await endpoint.connect()
+            writer.write(request(json.dumps(FREE).encode()))
+            await read_head(reader)  # and not a byte more
+            await until(server.connections[0].writer.is_closing)
+            writer.transport.abort()
 
     run(body())
 
