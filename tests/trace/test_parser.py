@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from time import perf_counter
 
 import pytest
 from hypothesis import given
@@ -11,10 +10,8 @@ from hypothesis import strategies as st
 
 from guard.errors import InvalidState
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
-from guard.trace.grammar import read
 from guard.trace.lines import Limits, RawLine
 from guard.trace.parser import Parser, read_line
-from guard.trace.parser import usual as usual_line
 
 TRACE = """@begin invoice 3fa92c
 1 lines = [{"name": "h\u00efnge", "qty": 12, "unit_price": 3.35}] <- "twelve hinges at 3.35"
@@ -93,136 +90,6 @@ def test_a_number_of_too_many_digits_is_the_last_event() -> None:
     assert parser.feed("3 a = 1\n") == []
 
 
-USUAL = [
-    "5[2].1 part = 4 * 61.20 * (1 - 0%) = 244.80",
-    "6 if true and 282.99 >= 200 = true",
-    "6 elif not false or -1 < 2 = true",
-    "5 for l in order.lines = 2",
-    "7 require 5 > 0 = true",
-    "8 check 54.90 >= 0 = true",
-    "9 return 329.40",
-    '7.1 deny "Nothing ordered."',
-    '2 country = "DE" <- "deliver to Bonn" <- "Germany"',
-    "3 rate = bulk(12, x.y) = 5%",
-    "3 x = 282.99 - min(282.99 * 3%, 25) = 274.50",
-    "3 iffy = trueish + format = 3",
-    '3 x = "a \\" = b" == "c" = false',
-]
-
-
-@pytest.mark.parametrize("text", USUAL)
-def test_usual_lines_are_read_without_the_grammar(text: str) -> None:
-    line = RawLine(text, 7, 8 + len(text))
-    event = usual_line(line)
-    assert event is not None
-    assert event == read(text, line.at, line.end) == read_line(line)
-
-
-UNUSUAL = [
-    "3 x = (1 + (2)) = 3",
-    "3  x = 3",
-    "3 x = [1]",
-    "3 x = y",
-    "3 x = if true then 1 else 2 = 1",
-    "3 if = 3",
-    "3 true = 3",
-    "3 x = not = 3",
-    "3 x = and + 1 = 3",
-    '3 x = "\\ud800"',
-    '3 x = 1 <- "\\ud800"',
-    f"3 x = {'9' * 41} = 1",
-    f"3 x = 1 = {'9' * 41}",
-    "3 x = 1 < 2 < 3 = true",
-    "3 x = 1 \n",
-]
-
-
-@pytest.mark.parametrize("text", UNUSUAL)
-def test_what_is_unusual_is_left_to_the_grammar(text: str) -> None:
-    assert usual_line(RawLine(text, 0, len(text) + 1)) is None
-
-
-PARTS = st.sampled_from(
-    [
-        "1",
-        "5[2].1",
-        "x",
-        "net",
-        "=",
-        "if",
-        "elif",
-        "for",
-        "in",
-        "require",
-        "check",
-        "return",
-        "deny",
-        "true",
-        "false",
-        "not",
-        "and",
-        "or",
-        "div",
-        "mod",
-        "then",
-        "else",
-        "3",
-        "61.20",
-        "5%",
-        "-4",
-        "(",
-        ")",
-        "+",
-        "-",
-        "*",
-        "/",
-        "<",
-        ">=",
-        "==",
-        ",",
-        "[",
-        "]",
-        "{",
-        "}",
-        ":",
-        ".",
-        "min(",
-        "sum(",
-        '"a"',
-        '"b\\n"',
-        "<-",
-        "o.p",
-        "@end",
-    ]
-)
-
-
-@given(st.lists(PARTS, max_size=14), st.lists(PARTS, max_size=9))
-def test_what_the_fast_reader_takes_the_grammar_takes_with_the_same_event(
-    parts: list[str], working: list[str]
-) -> None:
-    for text in (
-        " ".join(parts),
-        f"1 x = {' '.join(working)} = 3",
-        f"1 x = {' '.join(working).replace('( ', '(').replace(' )', ')')} = 3",
-    ):
-        event = usual_line(RawLine(text, 3, 4 + len(text)))
-        assert event is None or event == read(text, 3, 4 + len(text))
-
-
 @given(st.text())
 def test_no_text_makes_the_parser_raise(text: str) -> None:
     parse(text, set())
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["1 x = " + "a." * 8000, "1 x = " + "(" * 16_000, '1 x = "' + "\\\\" * 8000, "1 x = " + "1 + " * 4000 + "= 1",
-     "1 x = " + "f(" * 5000, "1 x = " + "-" * 16_000, "1" * 16_000, "1[1]." * 3000, "1 x = 1" + ' <- "a"' * 2500],
-    ids=lambda text: text[:12],
-)  # fmt: skip
-def test_no_line_takes_the_fast_reader_more_than_linear_time(text: str) -> None:
-    usual_line(RawLine("1 x = 1", 0, 8))
-    start = perf_counter()
-    usual_line(RawLine(text, 0, len(text)))
-    assert perf_counter() - start < 1
