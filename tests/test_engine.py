@@ -94,7 +94,7 @@ class Server:
     def __init__(self, behave: Callable[[], AsyncGenerator[Text | Ended]]) -> None:
         self.behave, self.opened, self.closed_at = behave, 0, list[float]()
 
-    async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
+    async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:  # noqa: ARG002
         self.opened += 1
         try:
             async with aclosing(self.behave()) as pieces:
@@ -137,7 +137,7 @@ class Ear(Observer, RunObserver):
     def observed(self, judgement: Judgement) -> None:
         self.heard.append(Observe(judgement))
 
-    def emitted(self, command: Emit, elapsed_s: float) -> None:
+    def emitted(self, command: Emit, elapsed_s: float) -> None:  # noqa: ARG002
         self.heard.append(command)
 
     def finished(self, command: Finish, duration_s: float) -> None:

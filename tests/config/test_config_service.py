@@ -1,0 +1,128 @@
+"""What is built from a configuration, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from guard.config import Config, Service, build, load_config
+from guard.errors import ConfigError, UpstreamConnectError
+from guard.telemetry.observer import FanOut
+from guard.upstream.scripted import Reply, Script, ScriptedUpstream
+
+CHAIN = "procedure chain(a: int) -> int\n  return a + 1\n"
+SCRIPT = "replies: [{text: hello}]\n"
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Service]:
+    (tmp_path / "chain.proc").write_text(CHAIN)
+    (tmp_path / "script.yaml").write_text(SCRIPT)
+
+    def make(text: str, environment: dict[str, str] | None = None) -> Service:
+        (tmp_path / "stepguard.yaml").write_text(f"procedures: [chain.proc]\n{text}")
+        return build(load_config(tmp_path / "stepguard.yaml"), environment or {})
+
+    return make
+
+
+PLAY = "upstreams: {play: {kind: scripted, file: script.yaml}, more: {kind: scripted, file: script.yaml}}\n"
+
+
+def test_everything_that_requests_share_is_made_once(make: Callable[..., Service]) -> None:
+    service = make(PLAY + "policies: {strict: {attempts: 1}}")
+    assert set(service.programs) == set(service.instructions) == {"chain"}
+    assert "1 return a + 1" in service.instructions["chain"]
+    assert set(service.upstreams) == {"play", "more"}
+    assert {name: enforced.policy.attempts for name, enforced in service.policies.items()} == {
+        "default": 12,
+        "strict": 1,
+    }
+    assert all(enforced.held.deliver == "hold_all" for enforced in service.policies.values())
+
+
+def test_the_first_upstream_is_the_default_one(make: Callable[..., Service]) -> None:
+    assert make(PLAY).upstream_names(None) == ("play",)
+    service = make(
+        PLAY + "defaults: {upstream: [more, play]}\nroutes: [{model: x}, {model: y, upstream: play}]"
+    )
+    assert service.upstream_names(None) == ("more", "play")
+    first, second = service.config.routes
+    assert (service.upstream_names(first), service.upstream_names(second)) == (("more", "play"), ("play",))
+
+
+def test_upstreams_that_cannot_be_made_are_all_named(make: Callable[..., Service], tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("replies: []")
+    (tmp_path / "model.gguf").write_text("no model")
+    with pytest.raises(ConfigError) as caught:
+        make(
+            "upstreams:\n"
+            "  a: {kind: scripted, file: bad.yaml}\n"
+            "  b: {kind: scripted, file: none.yaml}\n"
+            "  c: {kind: local, model: model.gguf}\n"
+        )
+    keys = [key for key, _ in caught.value.problems]
+    assert keys == ["upstreams.a.file", "upstreams.b.file", "upstreams.c.model"]
+
+
+def test_procedures_that_cannot_be_compiled_are_all_named(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.proc").write_text(f"procedure {name}() -> int\n  return missing\n")
+    with pytest.raises(ConfigError) as caught:
+        build(Config(procedures=(tmp_path,)), {})
+    said = str(caught.value)
+    assert "one.proc:2:10" in said
+    assert "two.proc:2:10" in said
+    assert "^^^^^^^" in said
+
+
+def test_an_empty_folder_of_procedures_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ends in \.proc"):
+        _ = Config(procedures=(tmp_path,)).programs
+
+
+def test_a_procedure_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.proc").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        _ = Config(procedures=(tmp_path / "a.proc",)).programs
+
+
+def test_warnings_about_procedures_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.proc").write_text("procedure a(x: int) -> int\n  unused = x\n  return x\n")
+    assert list(Config(procedures=(tmp_path / "a.proc",)).programs) == ["a"]
+    assert "unused" in caplog.text
+
+
+def test_spans_are_only_made_for_an_exporter(make: Callable[..., Service]) -> None:
+    service = make(PLAY)
+    assert isinstance(service.observer, FanOut)
+    assert len(service.observer.observers) == 1
+    service = make(PLAY, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
+    assert isinstance(service.observer, FanOut)
+    assert len(service.observer.observers) == 2
+    service.observer.close()
+
+
+class Fails(ScriptedUpstream):
+    """An upstream that cannot start, and one that notes that it was closed."""
+
+    closed = False
+
+    async def start(self) -> None:
+        raise UpstreamConnectError("no")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_nothing_is_left_running_where_an_upstream_does_not_start(make: Callable[..., Service]) -> None:
+
+    fails = Fails("fails", Script(replies=(Reply(text=""),)))
+    service = replace(make(PLAY), upstreams={"fails": fails})
+    with pytest.raises(UpstreamConnectError):
+        asyncio.run(service.start())
+    assert fails.closed
