@@ -45,6 +45,8 @@ from guard.upstream.base import ClientCall, Upstream
 
 log = logging.getLogger(__name__)
 
+SERVERS_FAULT = 500  # statuses from here on are for the operator to know
+
 T = TypeVar("T")
 
 
@@ -106,7 +108,8 @@ class _Driver:
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time() if started is None else started
         self.deadline = _Deadline(self._started + seconds)
-        self._observer, self._heard = observer, observer.run_started(info)
+        self._observer, self._info = observer, info
+        self._heard = observer.run_started(info)
         self._commands: deque[Command] = deque()
         self._finished = False
         self._open: Open | None = None
@@ -181,6 +184,9 @@ class _Driver:
     def _finish(self, command: Finish) -> None:
         if not self._finished:
             self._finished = True
+            error = command.error
+            if error is not None and error.status >= SERVERS_FAULT:
+                log.warning("run %s of %s: %s", self._info.audit_id, self._info.procedure, error.message)
             self._heard.finished(command, self._elapsed())
             self._observer.overhead(Stage.CHECK, self._checked_s)
 

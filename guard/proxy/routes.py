@@ -110,6 +110,8 @@ class Endpoint:
             await exchange.answer(answer.status, answer.headers, answer.body)
         elif exchange.streaming:
             await exchange.end(sse.encode(answer.body) + DONE)
+        else:
+            log.warning("an answer that passed through is cut: %s", answer.message)
 
 
 async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
