@@ -17,6 +17,7 @@ class Backend:
     `prefill`: whether a trailing assistant message is continued. `grammar_field`: where a grammar in
     `dialect` goes. `token_per_chunk`: every chunk is one token, so that a cut stream can be counted.
     `closes_after_stream`: the server drops the connection behind a stream though it promises not to.
+    `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
     `fixed`: fields that every request carries.
     """
 
@@ -27,11 +28,18 @@ class Backend:
     max_tokens_field: str = "max_tokens"
     token_per_chunk: bool = False
     closes_after_stream: bool = False
+    temperature: float | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)
 
     def target(self, name: str, model: str) -> Target:
         """What a run has to know of an upstream of this kind."""
-        return Target(name=name, model=model, prefill=self.prefill, dialect=self.dialect)
+        return Target(
+            name=name,
+            model=model,
+            prefill=self.prefill,
+            dialect=self.dialect,
+            temperature=self.temperature,
+        )
 
     def body(self, command: Open, *, model: str, extra: Mapping[str, object]) -> dict[str, object]:
         """The request that opens a generation. `extra` are the client's fields; ours win."""
@@ -71,6 +79,7 @@ def _llama_cpp(kind: str) -> Backend:
         grammar_field="grammar",
         token_per_chunk=True,
         closes_after_stream=True,
+        temperature=0.0,
         fixed={"cache_prompt": True},
     )
 
