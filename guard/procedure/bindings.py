@@ -68,18 +68,19 @@ def _ignored(span: Span, message: str, help: str) -> None:  # noqa: A002
 
 class _Typing:
     def __init__(self, module: Module, procedure: Procedure, doubtful: frozenset[str]) -> None:
-        self.module, self.steps = module, list(walk(procedure.body))
-        self.types: dict[str, Type] = {parameter.name: parameter.type for parameter in procedure.parameters}
+        self.steps = [step for step in walk(procedure.body) if given_name(step) is not None]
         self.first: dict[str, Span] = {parameter.name: parameter.at for parameter in procedure.parameters}
+        for step in self.steps:
+            self.first.setdefault(given_name(step) or "", step.at)
+        inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
+        self.bindings: Bindings = {
+            name: None if name in doubtful else inputs.get(name) for name in [*self.first, *sorted(doubtful)]
+        }
         self.doubtful = doubtful
+        self.scope = Scope(self.bindings, module.tables, module.numbers)
         self.clashes: dict[int, tuple[str, Step, Type]] = {}
-        self.names = {name for step in self.steps if (name := given_name(step)) is not None} | set(self.types)
 
     def solve(self, faults: Faults) -> Bindings:
-        for step in self.steps:
-            name = given_name(step)
-            if name is not None:
-                self.first.setdefault(name, step.at)
         turn, changed = 0, True
         while changed:
             turn += 1
@@ -88,15 +89,7 @@ class _Typing:
                 changed |= self._visit(step, widen=turn > WIDEN_AFTER)
         for name, step, found in self.clashes.values():
             self._clash(faults, name, step, found)
-        return self._bindings()
-
-    def _bindings(self) -> Bindings:
-        bindings: Bindings = {name: self.types.get(name) for name in sorted(self.names)}
-        return {
-            **dict.fromkeys(self.doubtful),
-            **bindings,
-            **dict.fromkeys(self.doubtful & self.names),
-        }
+        return self.bindings
 
     def _visit(self, step: Step, *, widen: bool) -> bool:
         """Let a step add to the type of its name; whether that has changed."""
@@ -104,34 +97,35 @@ class _Typing:
         found = None if name is None or name in self.doubtful else self._given(step)
         if name is None or found is None:
             return False
-        before = self.types.get(name)
+        before = self.bindings[name]
         joined = found if before is None else join(before, found)
         if joined is None:
             self.clashes.setdefault(id(step), (name, step, found))
             return False
         if widen and joined != before and is_number(joined):
             joined = DecimalType(None)
-        self.types[name] = joined
+        self.bindings[name] = joined
         return joined != before
 
     def _given(self, step: Step) -> Type | None:
-        scope = Scope(self._bindings(), self.module.tables, self.module.numbers)
         match step:
             case Extract(type=type_) | Judge(type=type_):
                 return type_
             case For(items=items):
-                found = infer(items, scope, _ignored)
+                found = infer(items, self.scope, _ignored)
                 return found.item if isinstance(found, ListType) else None
             case Assign(expression=expression):
-                return given_type(step, infer(expression, scope, _ignored))
+                return given_type(step, infer(expression, self.scope, _ignored))
             case _:
                 return None
 
     def _clash(self, faults: Faults, name: str, step: Step, found: Type) -> None:
         line, _ = faults.source.position(self.first[name].start)
+        before = self.bindings[name]
+        assert before is not None
         faults(
             target_span(faults.source.text, step.at, name),
-            f"{name!r} is {type_text(self.types[name])} since line {line} and {type_text(found)} here",
+            f"{name!r} is {type_text(before)} since line {line} and {type_text(found)} here",
             "give one of the two another name",
         )
 

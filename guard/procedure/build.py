@@ -46,9 +46,14 @@ MAX_BOUND: Final = 10_000
 MAX_STEPS: Final = 2_000
 
 
-def build(tree_: Node, faults: Faults) -> Module:
-    """Give the model of a tree; what is wrong with single words of it goes to `faults`."""
-    return _Builder(faults).module(tree_)
+def build(tree_: Node, faults: Faults) -> Module | None:
+    """Give the model of a tree; what is wrong with single words of it goes to `faults`.
+
+    None where the text is larger than a file may be.
+    """
+    builder = _Builder(faults)
+    module = builder.module(tree_)
+    return None if builder.steps > MAX_STEPS else module
 
 
 class _Builder:
@@ -198,7 +203,8 @@ class _Builder:
         for index, statement in enumerate(block.children, start=1):
             label, part = parts(tree(statement))
             node, number = tree(part), f"{prefix}{index}"
-            self._count_step(node)
+            if self._too_many(node):
+                break
             if arms and (node.data not in ("elif", "else") or arms[-1].keyword == "else"):
                 yield If(branches=tuple(arms), at=arms[0].at)
                 arms = []
@@ -210,10 +216,11 @@ class _Builder:
         if arms:
             yield If(branches=tuple(arms), at=arms[0].at)
 
-    def _count_step(self, node: Node) -> None:
+    def _too_many(self, node: Node) -> bool:
         self.steps += 1
         if self.steps == MAX_STEPS + 1:
             self.faults(span(node), f"a file has at most {MAX_STEPS:,} steps", "split it into several files")
+        return self.steps > MAX_STEPS
 
     def _arm(self, node: Node, number: str, label: str | None, *, first: bool) -> Branch:
         keyword = str(node.data)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from lark import Token
 
+MAX_DEPTH: Final = 50
+
 SIMPLE_TYPES: Final[dict[str, Type]] = {
     "int": IntType(),
     "decimal": DecimalType(),
@@ -55,6 +57,7 @@ class Types:
         self.declared: dict[str, Node] = {}
         self.resolved: dict[str, Type] = {}
         self.resolving: list[str] = []
+        self.depth = 0
 
     def declare(self, node: Node) -> None:
         name = token(node.children[0])
@@ -72,6 +75,17 @@ class Types:
         `text` says that it is the type of a procedure's input, the only place for a text.
         """
         node = tree(part)
+        if self.depth == MAX_DEPTH:
+            self.faults(
+                span(node), f"types stand at most {MAX_DEPTH} one within the other", "make it flatter"
+            )
+            return StringType()
+        self.depth += 1
+        found = self._resolved(node, text=text)
+        self.depth -= 1
+        return found
+
+    def _resolved(self, node: Node, *, text: bool) -> Type:
         match node.data:
             case "named_type":
                 found = self._named(token(node.children[0]))

@@ -42,10 +42,11 @@ def _layout(at: Stumble) -> Finding | None:
     levels = _levels(at.tokens[: at.index])
     match at.kind:
         case kind if kind == UNEVEN:
+            stay = f"indent it by {levels[-1]} blanks to stay in the block above"
             return Finding(
                 _line_start(at),
                 "this line is indented like no block around it",
-                f"indent it by {levels[-1]} blanks to stay in the block above, by {levels[-2]} to leave it",
+                f"{stay}, by {levels[-2]} to leave it" if len(levels) > 1 else stay,
             )
         case kind if kind == TABS:
             return Finding(at.span, "tabs and blanks are mixed in the indentation", "indent with blanks only")

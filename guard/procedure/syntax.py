@@ -17,14 +17,15 @@ from lark.exceptions import UnexpectedToken
 
 from guard.procedure.diagnose import explain
 from guard.procedure.faults import MENDED, nearest
-from guard.procedure.layout import CLOSERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
-from guard.procedure.stumble import DECLARATIONS, RESERVED, Stumble, context
+from guard.procedure.layout import CLOSERS, OPENERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
+from guard.procedure.stumble import DECLARATIONS, RESERVED, Stumble, context, place
 from guard.source import Source, Span
 
 if TYPE_CHECKING:
     from guard.errors import Problem
 
 MAX_SIZE: Final = 1_000_000  # characters
+MAX_WORDS: Final = 200_000
 MAX_DEPTH: Final = 50  # blocks and brackets one within the other
 MAX_PROBLEMS: Final = 20
 
@@ -115,27 +116,29 @@ def read(source: Source) -> Reading:
             help="split it into several files",
         )
         return Reading(None, [problem], [], frozenset())
-    tokens = list(grammar().lex(source.text + "\n"))
-    deep = _too_deep(tokens)
-    if deep is not None:
-        at = Span(deep.start_pos or 0, deep.end_pos or 0)
-        message = f"blocks and brackets stand at most {MAX_DEPTH} one within the other"
-        return Reading(
-            None, [source.problem(at, message, help="give inner parts steps of their own")], [], frozenset()
-        )
+    tokens, excess = _words(source.text + "\n")
+    if excess is not None:
+        return Reading(None, [source.problem(*excess[:2], help=excess[2])], [], frozenset())
     return _Reader(source, tokens).read()
 
 
-def _too_deep(tokens: Sequence[Token]) -> Token | None:
+def _words(text: str) -> tuple[list[Token], tuple[Span, str, str] | None]:
+    """Give the tokens of a text, and what exceeds a limit: its place, the limit, what to do."""
+    tokens: list[Token] = []
     depth = 0
-    for token in tokens:
+    for token in grammar().lex(text):
+        tokens.append(token)
         if token.type in CLOSERS or token.type == "_INDENT":
             depth += 1
-            if depth > MAX_DEPTH:
-                return token
-        elif token.type in CLOSERS.values() or token.type == "_DEDENT":
+        elif token.type in OPENERS or token.type == "_DEDENT":
             depth -= 1
-    return None
+        if depth > MAX_DEPTH:
+            limit = f"blocks and brackets stand at most {MAX_DEPTH} one within the other"
+            return tokens, (place(token), limit, "give inner parts steps of their own")
+        if len(tokens) > MAX_WORDS:
+            limit = f"a file has at most {MAX_WORDS:,} words and signs"
+            return tokens, (place(token), limit, "split it into several files")
+    return tokens, None
 
 
 class _Reader:
@@ -222,6 +225,8 @@ class _Reader:
     def _replace(self, stumble: Stumble) -> int:
         """Put a line in the place of a faulty one; without one that fits, it goes with all its block."""
         start = self._start(stumble.index)
+        if stumble.ends and start == stumble.index:
+            return self._insert(stumble)
         end = next((i for i in range(stumble.index, len(self.tokens)) if self.tokens[i].type == "_NL"), None)
         if end is None:
             end = len(self.tokens) - 1
@@ -236,11 +241,21 @@ class _Reader:
         self.tokens[start:end] = _made(line, self.tokens[start])
         return start + len(line)
 
+    def _insert(self, stumble: Stumble) -> int:
+        """Put a line where a block came out empty."""
+        line = _LINES.get(context(stumble.accepts))
+        at = self.tokens[stumble.index - 1]
+        made = [] if line is None else [*_made(line, at), _token("_NL", "\n", at)]
+        self.tokens[stumble.index : stumble.index] = made
+        return stumble.index + len(made)
+
     def _stand_in(self, start: int, *, block: bool) -> _Line | None:
         _, _, accepts = _parse(self.tokens[:start], ended=False)
         where = context(accepts)
         if not block:
             return _LINES.get(where)
+        if where in ("row", "entry", "clause"):
+            return _LINES[where]  # the block below is a fault of its own
         if where == "statement":
             return _BLOCKS.get(self.tokens[start].type, _IF)
         if where == "file":
