@@ -79,9 +79,8 @@ def round_to(value: Number, places: int, rounding: Rounding) -> Number:
 
 
 def _whole(numerator: int, denominator: int, rounding: Rounding) -> int:
+    """Round a fraction that is not whole."""
     below, rest = divmod(numerator, denominator)
-    if rest == 0:
-        return below
     tie = 2 * rest - denominator  # 0 on a tie, positive where the upper neighbour is nearer
     match rounding:
         case Rounding.HALF_UP:

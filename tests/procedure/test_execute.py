@@ -4,6 +4,7 @@ import hashlib
 import importlib.resources
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, repeat, zip_longest
@@ -14,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import InvalidState, RequestError
-from guard.procedure.execute import Program, head, reference
+from guard.procedure.execute import Program, constant, head, reference
 from guard.procedure.expected import UNKNOWN, Cell, Ending, EndKind, Expected, Unknown, assemble
 from guard.procedure.listing import walk
 from guard.procedure.load import load
-from guard.procedure.model import If, IntType, ListType, StepKind, Value
+from guard.procedure.model import If, IntType, ListType, Name, StepKind, Value
+from guard.procedure.steps import Block
 from guard.procedure.values import spell
 
 INVOICE = importlib.resources.files("guard.examples").joinpath("invoice/invoice.proc").read_text()
@@ -783,6 +785,15 @@ def test_inputs_are_left_as_they_were() -> None:
     assert inputs == {"a": 1}
 
 
+def test_misuse_is_no_fault_of_the_procedure() -> None:
+    made = steps("x = a\nreturn x")
+    unended = replace(made, block=Block(made.block.steps[:1]))
+    with pytest.raises(InvalidState, match="'p' came to its last step without an end"):
+        drive(unended, [], a=1)
+    with pytest.raises(InvalidState, match="an example has 'x', which is no constant"):
+        constant(Name("x"))
+
+
 CHAIN = """
 version "1.2"
 procedure p(a: int) -> decimal(2)
@@ -859,7 +870,9 @@ record Unused { x: int }
 table rate(kind: enum("a", "b"), qty: int) -> percent, first match
   "a", 1..9      => 5%
   "a" | "b", any => 12.50%
-  any, >= 10     => 0%
+  any, <= 11     => 1%
+  any, > 15      => 0%
+  any, 12..15    => 0.5%
 table other(n: int) -> int, first match
   any => 1
 
@@ -889,7 +902,9 @@ record Used { kind: "a" or "b", qty: int }
 table rate(kind: "a" or "b", qty: int) -> percent, first match
   "a", 1..9      => 5%
   "a" | "b", any => 12.5%
-  any, >= 10     => 0%
+  any, <= 11     => 1%
+  any, > 15      => 0%
+  any, 12..15    => 0.5%
 
 procedure p(note: text, country: "DE" or "AT") -> { net: decimal(2), who: string }
 1 used: Used from note, where used.qty >= 1, quoted

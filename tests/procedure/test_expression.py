@@ -19,11 +19,13 @@ from guard.procedure.model import (
     DecimalType,
     EnumType,
     Expr,
+    FieldType,
     IntType,
     ListType,
     Literal,
     Numbers,
     PercentType,
+    RecordType,
     Rounding,
     StringType,
     TextType,
@@ -240,6 +242,7 @@ def test_infers_types(expression: str, kind: str) -> None:
         ("i and b", "'and' needs true or false, 'i' is int"),
         ("if i then 1 else 2", "'if' needs true or false, 'i' is int"),
         ("if b then 1 else s", "both sides of 'else' must be of one kind, found int, string"),
+        ("if b then lss else 1", "unknown name 'lss'"),
         ("i == s", "cannot compare int with string"),
         ("i < s", "'<' needs a number, 's' is string"),
         ('k == "FR"', 'never equal: "DE" or "AT" against "FR"'),
@@ -320,18 +323,23 @@ KINDS: list[Type] = [
     ListType(IntType()),
     ListType(DecimalType(2)),
     VARIABLES["one"],
+    RecordType((FieldType("a", IntType()), FieldType("b", EnumType(("a",))))),
+    RecordType((FieldType("b", EnumType(("b",))), FieldType("a", DecimalType(2)))),
+    RecordType((FieldType("a", StringType()), FieldType("b", StringType()))),
 ]
+
+
+def alike(left: Type, right: Type) -> bool:
+    """Whether two types are the same but for the order of options and fields."""
+    return takes(left, right) and takes(right, left)
 
 
 @given(st.sampled_from(KINDS), st.sampled_from(KINDS), st.sampled_from(KINDS))
 def test_types_form_a_lattice(one: Type, two: Type, three: Type) -> None:
     assert join(one, one) == one
-    both = join(one, two)
-    reverse = join(two, one)
-    if isinstance(both, EnumType) and isinstance(reverse, EnumType):
-        assert set(both.options) == set(reverse.options)
-    else:
-        assert both == reverse
+    both, reverse = join(one, two), join(two, one)
+    assert (both is None) == (reverse is None)
+    assert both is None or reverse is None or alike(both, reverse)
     if both is not None:
         assert takes(both, one)
         assert takes(both, two)
@@ -473,6 +481,7 @@ def test_a_value_has_the_inferred_type(expr: Expr, env: dict[str, Value]) -> Non
 @given(expressions, environments)
 def test_an_evaluation_leaves_no_trace_in_its_environment(expr: Expr, env: dict[str, Value]) -> None:
     assume(silent(expr) is not None)
+    env |= {"x": 1, "l": "the variables of aggregates are in use outside as well"}
     before = dict(env)
     made = compiled(expr, SCOPE)
     try:
