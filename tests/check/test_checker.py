@@ -208,6 +208,14 @@ def test_a_failed_procedure_is_not_the_models_fault(program: Program) -> None:
     assert Checker(program, INPUTS | {"n": 60}, nonce="3fa92c", verified=text).failed_procedure is not None
 
 
+def test_a_wrong_value_may_make_the_procedure_fail_where_checking_goes_on(program: Program) -> None:
+    checker = start(program, "".join(LINES[:5]), stop_at_first=False)
+    checker.feed("3[2].1 part = 8.33 + 5 = 1000\n4 check 1000 < 100 = true\nnonsense\n" + LINES[-1])
+    assert [violation.kind for violation in checker.violations] == [Kind.WRONG_VALUE]
+    assert checker.failed_procedure is not None
+    assert (checker.failed_procedure.path, checker.verdict) == ("4", Verdict.FAILED)
+
+
 def test_a_procedure_may_fail_at_its_first_step() -> None:
     program = load("procedure p(n: int) -> int\n  check n > 0\n  return n\n", "p.proc").procedures["p"]
     checker = Checker(program, {"n": 0}, nonce="3fa92c")
