@@ -22,6 +22,7 @@ from guard.procedure.model import (
     ListOf,
     Literal,
     Module,
+    Name,
     Numbers,
     Parameter,
     Procedure,
@@ -389,9 +390,7 @@ class _Builder:
         if wrong is None and isinstance(expression, Literal | ListOf | RecordOf):
             return expression
         self.faults(
-            getattr(wrong, "at", span(tree(part))),
-            "an example holds constants only",
-            'write the value itself, such as 12, 3.35, "text", true, [...] or { name: value }',
+            getattr(wrong, "at", span(tree(part))), "an example holds constants only", _constant_for(wrong)
         )
         return None
 
@@ -407,6 +406,26 @@ def _varying(expression: Expr) -> Expr | None:
             return next((wrong for _, item in fields if (wrong := _varying(item)) is not None), None)
         case _:
             return expression
+
+
+_TRUTHS: Final = {
+    "yes": "true",
+    "on": "true",
+    "no": "false",
+    "off": "false",
+    "true": "true",
+    "false": "false",
+}
+
+
+def _constant_for(wrong: Expr | None) -> str:
+    match wrong:
+        case Name(name) if name.lower() in _TRUTHS:
+            return f"write {_TRUTHS[name.lower()]}"
+        case Name(name):
+            return f'write "{name}" in quotes for a text'
+        case _:
+            return 'write the value itself, such as 12, 3.35, "text", true, [...] or { name: value }'
 
 
 def _mended_row(node: Node) -> bool:

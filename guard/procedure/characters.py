@@ -57,6 +57,13 @@ def character(line: str, column: int) -> tuple[Span, str, str]:
         )
     if char in _QUOTES:
         return _quoted(line, column)
+    if char == "%" and re.search(r"[0-9]\s+$", line[:column]):
+        number = line[:column].rsplit(maxsplit=1)[-1]
+        return (
+            one,
+            "a percent sign stands right behind its number",
+            f"write {number}%, or mod for the remainder",
+        )
     if char in _OPERATORS:
         width = 2 if line[column : column + 2] == "&&" else 1
         message = f"the sign {char * width!r} is not part of the language"

@@ -117,7 +117,7 @@ def _runs_on(at: Stumble, opener: Token) -> bool:
     """Whether the text goes on behind what a bracket holds: with another bracket, or in another line."""
     if CLOSERS[opener.type] not in at.accepts:
         return False
-    if at.kind in OPENERS:
+    if at.kind in OPENERS or at.kind == "TO":
         return True
     return at.token.line is not None and opener.line is not None and at.token.line > opener.line
 

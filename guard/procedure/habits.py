@@ -108,7 +108,7 @@ def _chain(at: Stumble) -> Finding | None:
 def _equals(at: Stumble) -> Finding | None:
     """One equals sign for two, two for one, and those of other languages."""
     if at.kind == "COMPARE" and str(at.token) == "==" and len(at.line) == 1:
-        return Finding(at.span, "a step gives a value by one equals sign", f"write {at.line[0]} = ...")
+        return Finding(at.span, "a step gives its value with one equals sign", f"write {at.line[0]} = ...")
     if at.kind in ("PLUS", "MINUS", "STAR", "SLASH") and len(at.line) == 1 and at.after == "EQUAL":
         name, both = at.line[0], across(at.token, at.rest[0])
         return Finding(both, f"there is no step {at.token}=", f"write {name} = {name} {at.token} ...")
@@ -116,7 +116,7 @@ def _equals(at: Stumble) -> Finding | None:
         return None
     if at.before == "COLON":
         return Finding(
-            across(at.line[-1], at.token), "a step gives a value by =", f"write {at.line[0]} = ..."
+            across(at.line[-1], at.token), "a step gives its value with =", f"write {at.line[0]} = ..."
         )
     if at.open is not None and at.open.type == "LBRACE":
         return Finding(at.span, "a field's value stands behind a colon", f"write {at.line[-1]}: ...")

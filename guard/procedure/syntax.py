@@ -18,6 +18,7 @@ from lark.exceptions import UnexpectedToken
 from guard.procedure.diagnose import explain
 from guard.procedure.faults import MENDED, nearest
 from guard.procedure.layout import CLOSERS, OPENERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
+from guard.procedure.slips import meant
 from guard.procedure.stumble import DECLARATIONS, RESERVED, Stumble, context, place
 from guard.source import Source, Span
 
@@ -183,6 +184,11 @@ class _Reader:
                 return index
         if stumble.accepts == {"_INDENT"}:
             return self._fill(index)
+        slip = meant(stumble)
+        if slip is not None:
+            start, end, tokens = slip
+            self.tokens[start:end] = tokens
+            return start + len(tokens) - 1
         return self._replace(stumble)
 
     def _closes(self, index: int) -> bool:

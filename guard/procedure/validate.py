@@ -64,7 +64,7 @@ def validate(
 
     Problems include warnings. A name that has no type is left out; there is a problem then.
     """
-    faults = Faults(source)
+    faults = Faults(source, doubt.names)
     types: dict[str, dict[str, Type]] = {}
     for table in module.tables.values():
         check_table(table, faults)
