@@ -271,3 +271,34 @@ def test_a_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_bytes(b"a: \xff")
     with pytest.raises(ConfigError, match="byte 3"):
         load_config(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("upstream", "key", "said"),
+    [
+        ("{kind: generic, base_url: 'http://a/v1?key=x'}", "base_url", "no query"),
+        ("{kind: generic, base_url: 'http://me:secret@a/v1'}", "base_url", "no query, fragment or user"),
+        ("{kind: generic, base_url: 'ftp://a/v1'}", "base_url", "expected a URL"),
+        (
+            "{kind: generic, base_url: 'http://a', api_key: x, pass_key: true}",
+            "pass_key",
+            "exclude each other",
+        ),
+    ],
+)
+def test_an_upstream_that_cannot_be_meant_is_refused(
+    folder: Path, upstream: str, key: str, said: str
+) -> None:
+    found = problems(folder, f"upstreams: {{main: {upstream}}}")
+    assert said in found[f"upstreams.main.{key}"]
+
+
+def test_localhost_is_a_loopback_address_and_another_name_is_not(folder: Path) -> None:
+    assert read(folder, "server: {host: localhost}").server.host == "localhost"
+    assert "server.api_keys" in problems(folder, "server: {host: localhost.example}")
+
+
+def test_a_file_of_many_megabytes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("#" * 1_000_001)
+    with pytest.raises(ConfigError, match="larger than"):
+        load_config(tmp_path / "c.yaml")

@@ -370,3 +370,24 @@ def test_models_of_an_upstream_that_is_down_are_left_out(tmp_path: Path) -> None
             assert [model.id async for model in client.models.list()] == ["chain"]
 
     run(body())
+
+
+def test_a_conversation_that_ends_with_another_turn_gets_one_of_ours(tmp_path: Path) -> None:
+    messages = [*ASK["messages"], {"role": "assistant", "content": "What?"}]
+    assert answer(asks(tmp_path, {**BODY, "messages": messages})) == "38"
+
+
+def test_a_bug_of_ours_is_a_500_that_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr("guard.proxy.routes.bind", fail)
+    reply = asks(tmp_path, BODY)
+    assert (reply.status, reply.error["message"], reply.error["code"]) == (
+        500,
+        "internal error",
+        "internal_error",
+    )
+    assert "secret" in caplog.text
