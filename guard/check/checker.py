@@ -175,7 +175,6 @@ class Checker:
         at = last.at if last is not None else self._lines.offset
         found = last.text if isinstance(last, RawLine) else ""
         self._blame(Kind.TRUNCATED, at, self._wanted(), found or "the end of the text", out)
-        self._deaf = True
 
     def _end_of_text(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
         if last is not None:
