@@ -25,7 +25,7 @@ from guard.errors import ConfigError, GuardError, Problem, ProcedureError, Reque
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.load import Library, load
-from guard.proxy.app import Addresses, serve
+from guard.proxy.app import Addresses, run
 from guard.source import Source
 from guard.trace import prompt, render
 from guard.upstream import model
@@ -288,6 +288,7 @@ def _print_report(result: Report, response: str, out: Terminal) -> None:
 
 def _config_check(arguments: argparse.Namespace, out: Terminal) -> int:
     config = load_config(arguments.file)
+    build(config)  # what only shows when it is made: scripts, model files, the runtime
     out.line(
         f"{arguments.file}: {_count(len(config.programs), 'procedure')}, "
         f"{_count(len(config.upstreams), 'upstream')}, {_count(len(config.routes), 'route')}"
@@ -305,7 +306,7 @@ def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
         out.line(f"serving {addresses.client}/v1, admin {addresses.admin}")
         out.line(f"procedures: {', '.join(config.programs)}")
 
-    asyncio.run(serve(build(config), ready=ready))
+    run(build(config), ready=ready)
     return OK
 
 
