@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from guard.procedure.doubt import is_known
 from guard.procedure.expression import Scope, infer
 from guard.procedure.lattice import is_number, join, type_text
 from guard.procedure.listing import walk
@@ -15,7 +16,6 @@ from guard.procedure.model import (
     IntType,
     Judge,
     ListType,
-    Module,
     Procedure,
     Step,
     Type,
@@ -31,13 +31,13 @@ WIDEN_AFTER: Final = 4
 Bindings = dict[str, Type | None]
 
 
-def types_of(module: Module, procedure: Procedure, doubtful: frozenset[str], faults: Faults) -> Bindings:
-    """Give the type of every name that the procedure gives a value; None where it has none.
+def types_of(procedure: Procedure, outer: Scope, doubtful: frozenset[str], faults: Faults) -> Scope:
+    """Add to a scope every name that the procedure gives a value, with its type; None where it has none.
 
     Names that are given values of different kinds are reported. `doubtful` names stand in lines that
     could not be read: they may be anything.
     """
-    return _Typing(module, procedure, doubtful).solve(faults)
+    return _Typing(procedure, outer, doubtful).solve(faults)
 
 
 def given_type(step: Assign, found: Type | None) -> Type | None:
@@ -67,20 +67,20 @@ def _ignored(span: Span, message: str, help: str) -> None:  # noqa: A002
 
 
 class _Typing:
-    def __init__(self, module: Module, procedure: Procedure, doubtful: frozenset[str]) -> None:
+    def __init__(self, procedure: Procedure, outer: Scope, doubtful: frozenset[str]) -> None:
         self.steps = [step for step in walk(procedure.body) if given_name(step) is not None]
         self.first: dict[str, Span] = {parameter.name: parameter.at for parameter in procedure.parameters}
         for step in self.steps:
             self.first.setdefault(given_name(step) or "", step.at)
-        inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
+        inputs = {p.name: p.type for p in procedure.parameters if is_known(p.type)}
         self.bindings: Bindings = {
             name: None if name in doubtful else inputs.get(name) for name in [*self.first, *sorted(doubtful)]
         }
         self.doubtful = doubtful
-        self.scope = Scope(self.bindings, module.tables, module.numbers)
+        self.scope = Scope(self.bindings, outer.tables, outer.numbers)
         self.clashes: dict[int, tuple[str, Step, Type]] = {}
 
-    def solve(self, faults: Faults) -> Bindings:
+    def solve(self, faults: Faults) -> Scope:
         turn, changed = 0, True
         while changed:
             turn += 1
@@ -89,7 +89,7 @@ class _Typing:
                 changed |= self._visit(step, widen=turn > WIDEN_AFTER)
         for name, step, found in self.clashes.values():
             self._clash(faults, name, step, found)
-        return self.bindings
+        return self.scope
 
     def _visit(self, step: Step, *, widen: bool) -> bool:
         """Let a step add to the type of its name; whether that has changed."""
@@ -110,7 +110,7 @@ class _Typing:
     def _given(self, step: Step) -> Type | None:
         match step:
             case Extract(type=type_) | Judge(type=type_):
-                return type_
+                return type_ if is_known(type_) else None
             case For(items=items):
                 found = infer(items, self.scope, _ignored)
                 return found.item if isinstance(found, ListType) else None

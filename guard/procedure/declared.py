@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants
+from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.model import (
     BoolType,
@@ -70,7 +71,7 @@ class Types:
             self.declared[word] = node
 
     def resolve(self, part: Part, *, text: bool = False) -> Type:
-        """Give the type that a node means; an unknown one is reported and read as `string`.
+        """Give the type that a node means; `MYSTERY` for one that is unknown, which is reported.
 
         `text` says that it is the type of a procedure's input, the only place for a text.
         """
@@ -79,7 +80,7 @@ class Types:
             self.faults(
                 span(node), f"types stand at most {MAX_DEPTH} one within the other", "make it flatter"
             )
-            return StringType()
+            return MYSTERY
         self.depth += 1
         found = self._resolved(node, text=text)
         self.depth -= 1
@@ -153,7 +154,7 @@ class Types:
             known = FOREIGN_TYPES.get(name.lower())
             help_text = f"write {known}" if known else suggestion(name, [*SIMPLE_TYPES, *self.declared])
             self.faults(span(word), f"there is no type {name!r}", help_text)
-        return StringType()
+        return MYSTERY
 
     def _places(self, word: Token, places: Token) -> Type:
         if word != "decimal":

@@ -1,14 +1,15 @@
-"""What is not known of a text whose faulty lines were replaced."""
+"""What is not known of a text that is faulty: lines that were replaced, types that nothing declares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from guard.procedure.listing import walk
+from guard.procedure.model import EnumType, ListType, RecordType
 
 if TYPE_CHECKING:
-    from guard.procedure.model import Procedure
+    from guard.procedure.model import Procedure, Table, Type
     from guard.source import Span
 
 
@@ -26,3 +27,22 @@ class Doubt:
 
 
 CERTAIN = Doubt()
+
+# Stands for a type that a text names and nothing declares. No text can write an enumeration of nothing.
+MYSTERY: Final = EnumType(())
+
+
+def is_known(type_: Type) -> bool:
+    """Whether a type is known in all its parts."""
+    match type_:
+        case ListType(item):
+            return is_known(item)
+        case RecordType(fields):
+            return all(is_known(field.type) for field in fields)
+        case _:
+            return type_ != MYSTERY
+
+
+def is_certain(table: Table) -> bool:
+    """Whether all types of a table are known."""
+    return is_known(table.result) and all(is_known(parameter.type) for parameter in table.parameters)

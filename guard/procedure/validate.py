@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_type, target_span, types_of
-from guard.procedure.doubt import CERTAIN, Doubt
+from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain
 from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
@@ -64,19 +64,19 @@ def validate(
 
     Problems include warnings. A name that has no type is left out; there is a problem then.
     """
-    faults = Faults(source, doubt.names)
+    tables = {name: table for name, table in module.tables.items() if is_certain(table)}
+    faults = Faults(source, doubt.names | (module.tables.keys() - tables.keys()))
     types: dict[str, dict[str, Type]] = {}
-    for table in module.tables.values():
+    for table in tables.values():
         check_table(table, faults)
     for procedure in module.procedures.values():
         clashes = Faults(source)
-        bindings = types_of(module, procedure, doubt.names, clashes)
-        scope = Scope(bindings, module.tables, module.numbers)
+        scope = types_of(procedure, Scope({}, tables, module.numbers), doubt.names, clashes)
         if not doubt.touches(procedure):
             check_flow(procedure, scope, faults)
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
-        types[procedure.name] = {name: found for name, found in bindings.items() if found is not None}
+        types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
     for example in module.examples.values():
         if example.procedure not in doubt.names:
             check_example(example, module, doubt, faults)
@@ -188,6 +188,8 @@ class _Procedure:
 
     def _result(self, expression: Expr, wanted: Type) -> None:
         match expression, wanted:
+            case _, _ if wanted == MYSTERY:
+                infer(expression, self.scope, self.faults)
             case RecordOf(), RecordType():
                 self._fields(expression, wanted)
             case Choose(condition, then, otherwise), _:
