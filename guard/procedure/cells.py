@@ -171,6 +171,8 @@ def _finish(type: Type, rule: Rule, scope: Scope) -> Finish:  # noqa: A002
 
 
 def _finish_whole(places: int | None, rounding: Rounding) -> Finish:
+    """Carry whole numbers as they are shown, in either mode: no table or loop sees parts of them."""
+
     def finish(value: Number) -> tuple[Value, Value]:
         if places is not None:
             value = round_to(value, places, rounding)

@@ -380,6 +380,62 @@ def test_carry_exact_without_places_shows_ten_decimals() -> None:
     assert run(made, a=1)[0] == ["1 x = 1 / 3 = 0.3333333333", "2 y = 0.3333333333 * 3 = 1", "3 return 1"]
 
 
+def test_carry_exact_decides_by_the_exact_value() -> None:
+    made = steps(
+        "x = a / 3 to 1\ny = x * size(x)\nz = if x >= 1.7 then x else y\nreturn 0",
+        "p(a: int) -> int",
+        "numbers round half_up, carry exact\ntable size(n: decimal) -> int, first match\n  >= 1.7 => 1\n  any    => 7\n",
+    )
+    lines, _ = run(made, a=5)
+    assert lines[:3] == [
+        "1 x = 5 / 3 = 1.7",
+        "2 y = 1.7 * 7 = 11.7",
+        "3 z = if 1.7 >= 1.7 then x else 11.7 = 11.7",
+    ]
+
+
+def test_what_is_rounded_to_whole_numbers_is_carried_whole_in_either_mode() -> None:
+    made = steps("x = a / 3 to 0\ny = x * 3\nreturn y", before="numbers round half_up, carry exact\n")
+    assert run(made, a=5)[0] == ["1 x = 5 / 3 = 2", "2 y = 2 * 3 = 6", "3 return 6"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "holds"),
+    [
+        ("2..3", "2 2.5 3"),
+        (">= 2", "2 2.5 3 4"),
+        ("> 2", "2.5 3 4"),
+        ("<= 2", "1 2"),
+        ("< 2", "1"),
+        ("2", "2"),
+        ("2.0 | 4", "2 4"),
+        ("any", "1 2 2.5 3 4"),
+    ],
+)
+def test_a_cell_takes_its_numbers_and_no_others(cell: str, holds: str) -> None:
+    made = steps(
+        "return taken(d)",
+        "p(d: decimal(1)) -> bool",
+        f"table taken(d: decimal(1)) -> bool, first match\n  {cell} => true\n"
+        + "  any => false\n" * (cell != "any"),
+    )
+    assert [d for d in ("1", "2", "2.5", "3", "4") if run(made, d=d)[1].value is True] == holds.split()
+
+
+def test_the_first_row_that_takes_all_values_counts() -> None:
+    made = steps(
+        "return fee(country, n)",
+        "p(country: string, n: int) -> int",
+        'table fee(country: string, n: int) -> int, first match\n  "DE" | "AT", < 5 => 1\n  "DE", any => 2\n  any, >= 9 => 3\n',
+    )
+    assert run(made, country="AT", n=4)[0] == ['1 return fee("AT", 4) = 1']
+    assert run(made, country="DE", n=5)[1].value == 2
+    assert run(made, country="DE", n=9)[1].value == 2
+    assert run(made, country="FR", n=9)[1].value == 3
+    _, ending = run(made, country="FR", n=8)
+    assert ending.reason == "no row of table 'fee' is for country = \"FR\", n = 8"
+
+
 # --- faults of the procedure ---------------------------------------------------------------------
 
 
@@ -560,6 +616,8 @@ procedure p(note: text) -> int
     n = n + x
   for y in order.items at most 2
     n = n + y
+  for z in order.items at most 4
+    n = n + z
   return n
 """
     )
