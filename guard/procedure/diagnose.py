@@ -164,6 +164,8 @@ def _signature(at: Stumble) -> Finding | None:
         return Finding(at.span, "every input has a type", f"write {at.line[-1]}: int")
     if kind == "table" and at.kind == "RPAR" and at.before == "LPAR":
         return Finding(at.span, "a table has at least one input", f"write table {name}(x: int)")
+    if kind == "table" and at.ends and at.line[-2].type == "COMMA" and at.open is None:
+        return Finding(at.span, "a table says how a row is chosen in two words", "write first match")
     if kind == "table" and at.ends and "COMMA" in at.accepts and at.open is None:
         return Finding(
             at.span, "a table says how a row is chosen", "add , first match at the end of the line"

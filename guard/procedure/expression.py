@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from guard.procedure.faults import suggestion
 from guard.procedure.functions import FUNCTIONS
-from guard.procedure.lattice import is_number, join, join_all, most_places, takes, type_text
+from guard.procedure.lattice import is_number, join, join_all, kind_text, most_places, takes, type_text
 from guard.procedure.model import (
     Aggregate,
     Arithmetic,
@@ -112,7 +112,7 @@ class _Inference:
         if expr.name in scope.tables or expr.name in FUNCTIONS:
             self.problems(expr.at, f"{expr.name!r} is not a value", f"call it: {expr.name}(...)")
         else:
-            self.problems(expr.at, f"unknown name {expr.name!r}", suggestion(expr.name, scope.variables))
+            self.problems(expr.at, f"unknown name {expr.name!r}", _meant(expr.name, scope))
         return None
 
     def _field(self, expr: FieldOf, scope: Scope) -> Type | None:
@@ -134,16 +134,20 @@ class _Inference:
         found = self.of(expr, scope)
         if found is None or is_number(found):
             return found
-        self.problems(expr.at, f"{op!r} needs a number, {text(expr)!r} is {type_text(found)}", "")
+        advice = "strings are compared with == and !=" if op in {"<", "<=", ">", ">="} else "write a number"
+        self.problems(expr.at, f"{op!r} needs a number, {text(expr)!r} is {kind_text(found)}", advice)
         return None
 
     def condition(self, expr: Expr, scope: Scope, op: str) -> None:
         found = self.of(expr, scope)
         if found is not None and not isinstance(found, BoolType):
-            advice = f"compare it with something, as in `{text(expr)} > 0`" if is_number(found) else ""
-            self.problems(
-                expr.at, f"{op!r} needs true or false, {text(expr)!r} is {type_text(found)}", advice
+            advice = (
+                f"compare it with something, as in `{text(expr)} > 0`"
+                if is_number(found)
+                else "write a comparison"
             )
+            message = f"{op!r} needs true or false, {text(expr)!r} is {kind_text(found)}"
+            self.problems(expr.at, message, advice)
 
     def _arithmetic(self, expr: Arithmetic, scope: Scope) -> Type | None:
         left = self._number(expr.left, scope, expr.op)
@@ -151,7 +155,7 @@ class _Inference:
         if left is None or right is None:
             return None
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
-            self.problems(expr.right.at, "division by zero", "")
+            self.problems(expr.right.at, "division by zero", "write another divisor")
         return arithmetic_type(expr.op, left, right)
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
@@ -197,8 +201,10 @@ class _Inference:
             return None
         joined = join_all(types)
         if joined is None:
-            kinds = ", ".join(dict.fromkeys(map(type_text, types)))
-            self.problems(at, f"{what} must be of one kind, found {kinds}", "")
+            kinds = ", ".join(dict.fromkeys(map(kind_text, types)))
+            self.problems(
+                at, f"{what} must be of one kind, found {kinds}", "write numbers, or strings, or bools"
+            )
         return joined
 
     def _list(self, expr: ListOf, scope: Scope) -> Type | None:
@@ -237,13 +243,14 @@ class _Inference:
         for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):
             if given is not None and not _may_look_up(parameter.type, given):
                 message = f"{parameter.name!r} of table {table.name!r} is {type_text(parameter.type)}"
-                self.problems(argument.at, f"{message}, {text(argument)!r} is {type_text(given)}", "")
+                advice = f"give it {type_text(parameter.type)}"
+                self.problems(argument.at, f"{message}, {text(argument)!r} is {kind_text(given)}", advice)
 
     def _aggregate(self, expr: Aggregate, scope: Scope) -> Type | None:
         items = self.of(expr.items, scope)
         if items is not None and not isinstance(items, ListType):
             message = f"'for' needs a list, {text(expr.items)!r} is {type_text(items)}"
-            self.problems(expr.items.at, message, "")
+            self.problems(expr.items.at, message, "write a list, such as lines or [1, 2]")
         inner = scope.bind(expr.variable, items.item if isinstance(items, ListType) else None)
         if expr.condition is not None:
             self.condition(expr.condition, inner, "if")
@@ -259,6 +266,15 @@ class _Inference:
             message = f"{expr.function!r} does not take {type_text(term)}"
             self.problems(expr.term.at, message, f"write it as {function.signature}")
         return result
+
+
+def _meant(name: str, scope: Scope) -> str:
+    """Say what an unknown name was probably meant to be: a constant, or another name."""
+    if name.lower() in {"true", "false"}:
+        return f"write {name.lower()}"
+    if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
+        return f'write "{name}" in quotes for the string'
+    return suggestion(name, scope.variables)
 
 
 def _may_look_up(parameter: Type, given: Type) -> bool:

@@ -132,6 +132,11 @@ def type_text(type: Type) -> str:  # noqa: A002
             return name or fields_text(fields)
 
 
+def kind_text(type: Type) -> str:  # noqa: A002
+    """Name the type of an expression for a message: a constant string is of an enumeration of itself."""
+    return "a string" if isinstance(type, EnumType) and len(type.options) == 1 else type_text(type)
+
+
 def fields_text(fields: tuple[FieldType, ...]) -> str:
     """Give the fields of a record as they are written."""
     return "{ " + ", ".join(f"{field.name}: {type_text(field.type)}" for field in fields) + " }"

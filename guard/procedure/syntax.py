@@ -181,7 +181,7 @@ class _Reader:
                 self._outdent(index)
                 return index - 1
             case kind if kind == UNCLOSED and self._closes(index):
-                return index
+                return index - 1
         if stumble.accepts == {"_INDENT"}:
             return self._fill(index)
         slip = meant(stumble)
@@ -192,14 +192,20 @@ class _Reader:
         return self._replace(stumble)
 
     def _closes(self, index: int) -> bool:
-        """Put the bracket that is missing where the text goes on without it, if that helps."""
-        closer = CLOSERS[{"(": "LPAR", "[": "LSQB", "{": "LBRACE"}[str(self.tokens[index])]]
-        token = Token.new_borrow_pos(closer, "", self.tokens[index])
-        tokens = [*self.tokens[:index], token, *self.tokens[index + 1 :]]
+        """Put the brackets that are missing where the text goes on without them, if that helps."""
+        start, bracket = self._start(index), self.tokens[index]
+        missing: list[str] = []
+        for token in self.tokens[start:index]:
+            if token.type in CLOSERS:
+                missing.append(CLOSERS[token.type])
+            elif token.type in OPENERS and missing:
+                missing.pop()
+        closers = [_token(closer, "", bracket) for closer in reversed(missing)]
+        tokens = [*self.tokens[:index], *closers, *self.tokens[index + 1 :]]
         _, failed, _ = _parse(tokens)
-        if failed <= index:
+        if failed < index + len(closers):
             return False
-        self._doubt(self.tokens[self._start(index) : index])
+        self._doubt(self.tokens[start:index])
         self.tokens = tokens
         return True
 

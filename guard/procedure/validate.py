@@ -11,7 +11,7 @@ from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
-from guard.procedure.lattice import is_number, takes, type_text
+from guard.procedure.lattice import is_number, kind_text, takes, type_text
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
     Aggregate,
@@ -136,7 +136,7 @@ class _Procedure:
         if step.places is not None and not is_number(found):
             self.faults(
                 step.expression.at,
-                f"only numbers can be rounded, {_cut(step.expression)} is {_kind(found)}",
+                f"only numbers can be rounded, {_cut(step.expression)} is {kind_text(found)}",
                 "leave to and what follows out",
             )
         elif isinstance(found, TextType):
@@ -174,8 +174,14 @@ class _Procedure:
         found = infer(condition, self.scope, self.faults)
         if found is None or isinstance(found, BoolType):
             return
-        advice = f"compare it: {text(condition)} > 0" if is_number(found) else "write a comparison"
-        self.faults(condition.at, f"a condition stands {where}, {_cut(condition)} is {_kind(found)}", advice)
+        advice = (
+            f"compare it with something, as in `{text(condition)} > 0`"
+            if is_number(found)
+            else "write a comparison"
+        )
+        self.faults(
+            condition.at, f"a condition stands {where}, {_cut(condition)} is {kind_text(found)}", advice
+        )
 
     def _items(self, items: Expr) -> None:
         found = infer(items, self.scope, self.faults)
@@ -231,7 +237,7 @@ class _Procedure:
             case _:
                 self.faults(
                     at,
-                    f"the result is {type_text(wanted)}, {what} is {_kind(found)}",
+                    f"the result is {type_text(wanted)}, {what} is {kind_text(found)}",
                     f"return {type_text(wanted)}, or change the type behind ->",
                 )
 
@@ -326,11 +332,6 @@ def _quotients(expression: Expr) -> Iterator[Expr]:
             pass
     for part in inner:
         yield from _quotients(part)
-
-
-def _kind(found: Type) -> str:
-    """Name a type; a constant string is of an enumeration that has only itself."""
-    return "a string" if isinstance(found, EnumType) and len(found.options) == 1 else type_text(found)
 
 
 def _cut(expression: Expr, *, bare: bool = False) -> str:
