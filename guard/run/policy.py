@@ -177,7 +177,7 @@ def backtrack(policy: Policy, history: Sequence[Attempt], step: str) -> str | No
     last = history[-1]
     tried = [a for a in history if a.upstream == last.upstream and a.step == step and a.counted]
     if len(tried) >= policy.attempts_per_step:
-        return f"step {step} was decided again {len(tried)} times"
+        return f"step {step} was decided again {_often(len(tried))}"
     return None
 
 
@@ -252,8 +252,7 @@ def _identical(history: Sequence[Attempt]) -> bool:
     if len(history) < 2:
         return False
     last, before = history[-1], history[-2]
-    same_place = (last.upstream, last.prefix) == (before.upstream, before.prefix)
-    return same_place and last.text == before.text and last.failed_at == before.failed_at
+    return (last.upstream, last.prefix, last.text) == (before.upstream, before.prefix, before.text)
 
 
 def _why_not(
@@ -268,13 +267,13 @@ def _why_not(
         case Action.RESUME | Action.RESTART if _identical(history):
             return "the upstream gave an identical response again"
         case Action.RESUME | Action.SCAFFOLD if _times(rung, _at_this_step(history)) >= cap:
-            return f"{rung.action} was tried {cap} times at this step"
+            return f"{rung.action} was tried {_often(cap)} at this step"
         case Action.SCAFFOLD if not last.scaffoldable:
             return "the line has no operands that could still be given"
         case Action.RESTART if last.delivered:
             return "steps were delivered, which forbids a restart"
         case Action.RESTART if _times(rung, [a for a in history if a.upstream == last.upstream]) >= cap:
-            return f"restart was tried {cap} times"
+            return f"restart was tried {_often(cap)}"
         case Action.FALLBACK if last.upstream + 1 >= upstreams:
             return "there is no further upstream"
         case Action.REPAIR if not last.repairable:
@@ -285,3 +284,7 @@ def _why_not(
 
 def _times(rung: Rung, attempts: Sequence[Attempt]) -> int:
     return sum(attempt.strategy.value == rung.action.value for attempt in attempts)
+
+
+def _often(times: int) -> str:
+    return {1: "once", 2: "twice"}.get(times, f"{times} times")

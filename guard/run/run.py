@@ -220,7 +220,6 @@ class Run:
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
         if violation is not None and generation.overlap and self._is_repetition(violation, line):
             self._progress.rewind()
-            generation.line = ""
             return [Observe(Ignored(text=line, at=violation.at, why="a verified line, repeated"))]
         settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
         if any(isinstance(j, StepVerified) for j in judgements):

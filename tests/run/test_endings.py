@@ -32,7 +32,7 @@ def test_an_answer_is_accepted_in_its_own_way(
 
 
 def test_a_rejection_names_kind_and_step() -> None:
-    error = endings.rejected("sums", Kind.WRONG_VALUE, "5[2].1", "resume was tried 2 times at this step")
+    error = endings.rejected("sums", Kind.WRONG_VALUE, "5[2].1", "resume was tried twice at this step")
     assert (error.status, error.type, error.code, error.param) == (
         422,
         "procedure_violation",
@@ -41,7 +41,7 @@ def test_a_rejection_names_kind_and_step() -> None:
     )
     assert endings.reason(Outcome.REJECTED, error) == (
         "the model departed from procedure 'sums' at step 5[2].1 (wrong_value): "
-        "resume was tried 2 times at this step"
+        "resume was tried twice at this step"
     )
 
 

@@ -19,6 +19,10 @@ procedure bill(net: decimal(2), note: text) -> { net: decimal(2), tax: decimal(2
   tax = net * rate to 2
   return { net: net, tax: tax, total: net + tax }
 """
+SPLIT: Final = """\
+procedure split(net: int) -> { less: int, more: int }
+  return { less: net - 1, more: net + 1 }
+"""
 INPUTS: Final[Mapping[str, Value]] = {"net": 100, "note": "The usual 20%."}
 
 
@@ -53,6 +57,13 @@ def test_of_an_answer_the_field_with_an_expression_is_scaffolded() -> None:
     assert opened.tail == '3 return {"net": 100.00, "tax": 20.00, "total": 100.00 + 20.00 ='
     assert opened.prefix.endswith(f"\n{opened.tail}")
     assert opened.given == {"3"}
+
+
+def test_of_two_fields_with_an_expression_the_blamed_one_is_scaffolded() -> None:
+    made = Progress(program(SPLIT), {"net": 100}, NONCE)
+    made.open_frame()
+    assert scaffold_cell(due(made), 1) == 1
+    assert scaffold_cell(due(made), None) == 0
 
 
 def test_a_prefix_ends_in_the_number_of_the_line_that_is_due() -> None:

@@ -234,7 +234,7 @@ def test_a_rejection_says_why_nothing_gentler_was_left() -> None:
         failed(Kind.WRONG_BRANCH, Strategy.RESUME, number=1),
     ]
     assert decide(POLICY, history, upstreams=1).reason == (
-        "resume was tried 2 times at this step; there is no further upstream"
+        "resume was tried twice at this step; there is no further upstream"
     )
 
 
@@ -256,7 +256,7 @@ def test_a_decision_is_asked_for_again_as_often_as_a_step_may_be() -> None:
     history = [decided_again(n) for n in range(3)]
     assert backtrack(POLICY, history[:1], "1") is None
     assert backtrack(POLICY, history[:2], "1") is None
-    assert backtrack(POLICY, history, "1") == "step 1 was decided again 2 times"
+    assert backtrack(POLICY, history, "1") == "step 1 was decided again twice"
 
 
 def test_the_same_decision_again_is_not_asked_for_a_third_time() -> None:

@@ -329,7 +329,7 @@ def test_a_malformed_line_is_resumed_once_and_then_rejected() -> None:
         "malformed",
         "2",
     )
-    assert "resume was tried 1 times at this step" in error.message
+    assert "resume was tried once at this step" in error.message
     assert "fourteen" not in error.message, "what the model wrote stays with us"
     assert play.finish.steps.missing == 3
 

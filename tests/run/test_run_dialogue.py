@@ -50,6 +50,20 @@ def test_the_model_opens_the_frame_itself() -> None:
     )
 
 
+def test_a_frame_that_is_opened_twice_in_one_answer_is_malformed() -> None:
+    assert (
+        Playbook(sums(DIALOGUE))
+        << opens()
+        >> says(BEGIN + BEGIN)
+        << violates(Kind.MALFORMED, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
+    )
+
+
 def test_a_resume_is_a_turn_that_names_the_code_and_the_step_and_not_what_was_wrong() -> None:
     client, said, turn = last_open(resumed()).messages
     assert client == CLIENT
