@@ -33,6 +33,8 @@ def blame(violation: Violation, like: Blame) -> Blame:
 def test_the_first_departure_is_named_where_it_is(case: Case) -> None:
     checker = check(case, stop_at_first=True)
     assert checker.verdict == case.verdict
+    assert case.response.startswith(checker.verified)
+    assert checker.verdict != "passed" or case.response.rstrip() == checker.verified.rstrip()
     assert (checker.violation is None) == (case.first is None)
     if checker.violation is not None and case.first is not None:
         assert blame(checker.violation, case.first) == case.first

@@ -60,6 +60,11 @@ def test_what_hangs_on_a_decision_that_was_never_made_is_not_counted() -> None:
     assert (steps.fidelity, steps.upheld) == (None, None)
 
 
+def test_of_no_steps_there_is_no_share() -> None:
+    for steps in (StepCounts(expected=0, missing=0), StepCounts(expected=None)):
+        assert (steps.fidelity, steps.upheld) == (None, None)
+
+
 def test_the_report_is_json() -> None:
     data = report(checked("order: a value is wrong")).to_json()
     assert json.loads(json.dumps(data)) == {
