@@ -1,4 +1,4 @@
-"""The cases of `tests/cases`: procedures, traces of them and what each comes to. Read by several tests."""
+"""The cases of `tests/cases/traces`: procedures, traces of them and what each comes to. Read by several tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from guard.procedure.execute import Program
 from guard.procedure.load import load
 from guard.procedure.model import Value
 
-FOLDER = Path(__file__).parent / "cases"
+FOLDER = Path(__file__).parent / "cases" / "traces"
 MARK = "«"  # stands in front of the first wrong character; not part of the text
 
 
