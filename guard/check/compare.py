@@ -159,19 +159,18 @@ def _faults(expected: Expected, line: Line) -> Iterator[Fault]:
     """What is wrong, in the order of the text."""
     leaves: list[Written] = []
     shape = "".join(_shape(line.body, (), {cell.key for cell in expected.cells}, leaves))
-    if shape != _expected_shape(expected):
+    if shape == _expected_shape(expected):
+        for index, (cell, written) in enumerate(zip(expected.cells, leaves, strict=True)):
+            yield from _cell_faults(expected.kind, cell, index, written)
+        for quote in line.quotes:
+            yield Fault(kind=Kind.WRONG_EXPRESSION, at=quote.at, expected="no quote", found=quote.text)
+    else:
         yield Fault(
             kind=Kind.WRONG_EXPRESSION,
             at=line.body_at,
             expected=_body(expected),
             found=line.text[line.body_at - line.at :],
         )
-        return
-    for index, (cell, written) in enumerate(zip(expected.cells, leaves, strict=True)):
-        yield from _cell_faults(expected.kind, cell, index, written)
-    if line.quotes:
-        quote = line.quotes[0]
-        yield Fault(kind=Kind.WRONG_EXPRESSION, at=quote.at, expected="no quote", found=quote.text)
 
 
 def _body(expected: Expected) -> str:

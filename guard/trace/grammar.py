@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Final
 from unicodedata import normalize
 
-from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
 from guard.procedure.model import Value
 from guard.procedure.values import DIGITS, parse_number
@@ -113,13 +113,7 @@ def _place(error: UnexpectedInput, text: str) -> int:
 
 
 def _why(error: UnexpectedInput, text: str) -> str:
-    match error:
-        case UnexpectedToken():
-            allowed = set(error.expected)
-        case UnexpectedCharacters():
-            allowed = set(error.allowed or ())
-        case _:
-            allowed = set()
+    allowed = set(error.expected if isinstance(error, UnexpectedToken) else getattr(error, "allowed", ()))
     if "NUMBER" in allowed:
         wanted = "a value"
     elif "PATH" in allowed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -91,6 +91,7 @@ WRONG = {
     "1 x = {a: 1}": (7, "expected a field's name in quotation marks, found 'a'"),
     '1 x = f({"a": 1 + 1 = 2}) = 3': (14, "expected one value, found a working inside another"),
     '1 x = 1 + 1 = {"a": 1, "a": 2}': (23, None),
+    '1 x = 1 = {"a": 1, b: 2}': (19, None),
     "1 x = 1 = y": (10, "expected a value, found 'y'"),
     "1 x = 1 = [1 + 1 = 2]": (11, "expected a value, found a working"),
     "0 x = 1": (0, None),
@@ -155,9 +156,9 @@ def test_a_number_of_too_many_digits_is_over_a_limit_and_never_converted(text: s
 def test_hostile_values_are_decided_at_once(text: str) -> None:
     read(text, 0, 1)
     line = f"1 x = {text}"
-    start = perf_counter()
+    start = process_time()
     event = read(line, 0, len(line))
-    assert perf_counter() - start < 1  # of some 16,000 characters; quadratic ways take minutes
+    assert process_time() - start < 5  # of some 16,000 characters; quadratic ways take minutes
     assert isinstance(event, Unreadable | TooLong | Line)
 
 
@@ -225,9 +226,9 @@ def test_nothing_else_is(left: str, right: str) -> None:
 
 def test_long_workings_are_compared_in_linear_time() -> None:
     for chain in ("1 + ", "1 - ", "- ", "not "):
-        start = perf_counter()
+        start = process_time()
         assert not same_working(chain * 3000 + "1", chain * 3000 + "2")
-        assert perf_counter() - start < 3
+        assert process_time() - start < 5
 
 
 @given(st.text(max_size=60), st.text('0123456789.%+-*/()[]{}"\\ aif=,:<>-@tru e', max_size=60))
