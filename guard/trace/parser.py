@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from guard.errors import InvalidState
 from guard.trace.events import Blank, Event, TooLong
-from guard.trace.grammar import read, same_working
+from guard.trace.grammar import read
 from guard.trace.lines import LIMITS, Limits, Lines, RawLine
 from guard.trace.usual import usual
+from guard.trace.working import same_working
 
 __all__ = ["Limits", "Parser", "read_line", "same_working"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from importlib.resources import files
 from time import process_time
 
@@ -12,7 +13,7 @@ from lark import Lark
 
 from guard.procedure.model import Value
 from guard.trace.events import Begin, End, Fields, Items, Line, Quote, Scalar, TooLong, Unreadable
-from guard.trace.grammar import lark, read, same_working
+from guard.trace.grammar import lark, read
 
 
 def scalar(text: str, value: Value, at: int) -> Scalar:
@@ -115,6 +116,13 @@ def test_says_where_a_line_stops_being_one(text: str) -> None:
     assert why is None or line.why == why
 
 
+def test_a_value_behind_a_working_may_be_a_list_or_record() -> None:
+    line = read('1 x = f(2) = {"a": [1, -5%], "b": {}}', 0, 1)
+    assert isinstance(line, Line)
+    assert isinstance(line.body, Scalar)
+    assert line.body.value == {"a": (1, Fraction(-1, 20)), "b": {}}
+
+
 def test_brackets_are_counted_outside_strings_only() -> None:
     deep = read("1 x = " + "(" * 61 + "1" + ")" * 61 + " = 1", 0, 1)
     assert isinstance(deep, Unreadable)
@@ -162,81 +170,11 @@ def test_hostile_values_are_decided_at_once(text: str) -> None:
     assert isinstance(event, Unreadable | TooLong | Line)
 
 
-SAME = [
-    ("4 * 61.20 * (1 - 0%)", "4*61.2*(1-0)"),
-    ("4 * 61.20", "61.20 * 4"),
-    ("1 + 2 * 3", "3 * 2 + 1"),
-    ("(1 + 2) * 3", "3 * ((2 + 1))"),
-    ("a + b + c", "c + (b + a)"),
-    ("5% + 0.5", "0.50 + 0.05"),
-    ("-3 * 2", "2 * (-3)"),
-    ("-(3)", "-3"),
-    ("007", "7.00"),
-    ("-0", "0"),
-    ("not (true)", "not true"),
-    ("(1 < 2) and true", "1 < 2 and true"),
-    ('"\\u00e9" == x', '"e\u0301" == x'),
-    ("min((1), 2)", "min(1, 2)"),
-    ('x in ["a", ("b")]', 'x in ["a","b"]'),
-    ("{ a: 1 + 2 }", '{"a": 2 + 1}'),
-    ("sum(l.qty for l in lines if 1 + l.a > 2)", "sum( l.qty for l in (lines) if l.a + 1 > 2 )"),
-    ("if true then 1 + 2 else x", "if (true) then 2 + 1 else x"),
-]
-DIFFERENT = [
-    ("1 + 2 + 3", "1 + (2 + 3)"),
-    ("a + b + c", "c + a + b"),
-    ("1 - 2", "2 - 1"),
-    ("1 + 2", "3"),
-    ("1 + 2", "1 + 3"),
-    ("2 * 3", "3 + 3"),
-    ("min(1, 2)", "min(2, 1)"),
-    ("1 == 2", "2 == 1"),
-    ("true and false", "false and true"),
-    ('"A"', '"a"'),
-    ("12", '"12"'),
-    ("a", '"a"'),
-    ("true", '"true"'),
-    ("1", "true"),
-    ("--3", "3"),
-    ("3 - -1", "3 + 1"),
-    ("1 / 2", "0.5"),
-    ("x", "y"),
-    ("f(1)", "g(1)"),
-    ("a.b", "a.c"),
-    ("[1, 2]", "[2, 1]"),
-    ("1 +", "1"),
-    ("", "1"),
-    ("9" * 41, "9" * 41 + ".0"),
-    ('"\\ud800"', '"\\ud801"'),
-    ("[1 = 1]", "[1]"),
-]
-
-
-@pytest.mark.parametrize(("left", "right"), SAME)
-def test_what_does_not_matter_is_left_out_of_account(left: str, right: str) -> None:
-    assert same_working(left, right)
-    assert same_working(right, left)
-
-
-@pytest.mark.parametrize(("left", "right"), DIFFERENT)
-def test_nothing_else_is(left: str, right: str) -> None:
-    assert not same_working(left, right)
-    assert not same_working(right, left)
-
-
-def test_long_workings_are_compared_in_linear_time() -> None:
-    for chain in ("1 + ", "1 - ", "- ", "not "):
-        start = process_time()
-        assert not same_working(chain * 3000 + "1", chain * 3000 + "2")
-        assert process_time() - start < 5
-
-
 @given(st.text(max_size=60), st.text('0123456789.%+-*/()[]{}"\\ aif=,:<>-@tru e', max_size=60))
-def test_no_text_makes_reading_or_comparing_raise(anything: str, alike: str) -> None:
+def test_no_text_makes_reading_raise(anything: str, alike: str) -> None:
     for text in (anything, alike, f"1 x = {alike}", f"2 if {anything}"):
         event = read(text or "x", 0, len(text) + 1)
         assert not isinstance(event, Unreadable) or 0 <= event.wrong_at <= max(len(text), 1)
-        same_working(text, alike)
 
 
 def test_the_grammar_is_built_once() -> None:
