@@ -26,6 +26,8 @@ _MEANT: Final = {
     "⇒": ("__ANON_1", "=>"),
 }
 
+_CONDITIONS: Final = frozenset({"IF", "ELIF", "REQUIRE", "CHECK"})
+
 
 def meant(at: Stumble) -> tuple[int, int, list[Token]] | None:
     """Give the tokens from one index to another that a slip goes over, and those that it means."""
@@ -40,7 +42,7 @@ def meant(at: Stumble) -> tuple[int, int, list[Token]] | None:
             return index - 1, index + 1, [_instead(token, "ELIF", "elif")]
         case "EQUAL" if at.before == "COLON" and len(at.line) == 2:
             return index - 1, index, []
-        case "EQUAL" if "COMPARE" in at.accepts and at.after != "COMPARE":
+        case "EQUAL" if at.first in _CONDITIONS and "COMPARE" in at.accepts and at.after != "COMPARE":
             return index, index + 1, [_instead(token, "COMPARE", "==")]
         case "PLUS" | "MINUS" | "STAR" | "SLASH" if at.after == "EQUAL" and len(at.line) == 1:
             return index, index + 2, [at.rest[0], at.line[0], token]
