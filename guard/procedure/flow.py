@@ -144,13 +144,11 @@ class _Flow:
 
     def _use(self, name: str, at: Span, bound: Bound) -> None:
         self.used.add(name)
-        variables = self.scope.variables
-        if name in bound or name not in variables or variables[name] is None:
-            return
-        self._unbound(name, at)
-
-    def _unbound(self, name: str, at: Span) -> None:
         steps = [step for step in walk(self.procedure.body) if name == given_name(step)]
+        if name not in bound and steps:
+            self._unbound(name, at, steps)
+
+    def _unbound(self, name: str, at: Span, steps: list[Step]) -> None:
         if all(isinstance(step, For) for step in steps):
             line, _ = self.faults.source.position(steps[0].at.start)
             self.faults(

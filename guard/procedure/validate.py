@@ -70,9 +70,10 @@ def validate(
     for table in tables.values():
         check_table(table, faults)
     for procedure in module.procedures.values():
-        clashes = Faults(source)
-        scope = types_of(procedure, Scope({}, tables, module.numbers), doubt.names, clashes)
-        if not doubt.touches(procedure):
+        clashes, faulty = Faults(source), doubt.touches(procedure)
+        doubtful = doubt.names if faulty else frozenset[str]()
+        scope = types_of(procedure, Scope({}, tables, module.numbers), doubtful, clashes)
+        if not faulty:
             check_flow(procedure, scope, faults)
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
