@@ -63,8 +63,8 @@ CASES: Final = (
     ),
     Case(
         procedure="parcel",
-        message="Hello, I would like to send 3 parcels of 4 kg each, standard please.",
-        right={"service": "standard", "parcels": 3, "weight": 4},
+        message="Hello! New order. Parcels: 2, weight: 7 kg each, service: express.",
+        right={"parcels": 2, "weight": 7, "service": "express"},
     ),
 )
 
@@ -283,7 +283,8 @@ def _summary(unguarded: Unguarded, answer: str | None, right: str, history: Hist
     finish = history.finish
     assert finish is not None, "a request that was answered had a run"
     out.line()
-    _answer("unguarded", unguarded.answer, right, out)
+    began = cut(unguarded.text.strip(), 70)
+    _answer("unguarded", unguarded.answer, right, out, "" if unguarded.answer else f'; it began "{began}"')
     _answer("guarded", answer, right, out, f" ({finish.outcome.value}: {finish.reason})")
     for line in _turns(history):
         out.paragraph(line, indent="  ")
@@ -316,6 +317,9 @@ def _turns(history: History) -> list[str]:
                 lines[-1] += f" -> {strategy.value}"
             case _:
                 pass
+    assert history.finish is not None
+    if lines and " -> " not in lines[-1]:  # no further generation was needed, or none was left to try
+        lines[-1] += f" -> {'reject' if history.finish.error else 'repair'}"
     return lines
 
 
@@ -330,8 +334,6 @@ def _explain(out: Terminal) -> None:
 
 def _try_it(addresses: Addresses, out: Terminal, *, keep: bool) -> None:
     client = f"http://127.0.0.1:{KEPT_PORT}"
-    body = '{"model": "chain", "messages": [{"role": "user", "content": "Go."}], '
-    body += '"stepguard": {"inputs": {"a": 14, "b": 8}}}'
     out.heading("Try it yourself")
     if keep:
         client = addresses.client
@@ -342,7 +344,8 @@ def _try_it(addresses: Addresses, out: Terminal, *, keep: bool) -> None:
         out.line("stepguard demo --keep    # or: stepguard serve")
     out.line()
     out.line(f"curl {client}/v1/chat/completions -H 'content-type: application/json' \\")
-    out.line(f"  -d '{body[:62]}\n  {body[62:]}'")
+    out.line("""  -d '{"model": "chain", "messages": [{"role": "user", "content": "Go."}],""")
+    out.line("""       "stepguard": {"inputs": {"a": 14, "b": 8}}}'""")
     out.line()
     out.line(f'client = openai.OpenAI(base_url="{client}/v1", api_key="unused")')
     out.line('client.chat.completions.create(model="chain", messages=[...],')

@@ -104,7 +104,7 @@ def test_a_trace_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) ->
         (["trace", CHAIN, "--inputs", '{"a": '], "--inputs"),
         (["trace", CHAIN, "--inputs", "@/nowhere"], "--inputs"),
         (["trace", CHAIN, "--procedure", "other"], "it has chain"),
-        (["trace", PARCEL, "--inputs", '{"note": "3 parcels"}'], "no decision for 'service'"),
+        (["trace", PARCEL, "--inputs", '{"note": "3 parcels"}'], "no decision for 'parcels'"),
         (["trace", "/nowhere.proc"], "/nowhere.proc"),
         (["check", CHAIN, "--inputs", INPUTS, "--trace", "/nowhere"], "/nowhere"),
         (["config", "check", "/nowhere.yaml"], "/nowhere.yaml"),
