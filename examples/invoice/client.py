@@ -5,7 +5,7 @@ import os
 
 from openai import OpenAI
 
-client = OpenAI(base_url=f"http://127.0.0.1:{os.environ.get('STEPGUARD_PORT', 8000)}/v1", api_key="unused")
+client = OpenAI(base_url=f"http://127.0.0.1:{os.environ.get('STEPGUARD_PORT', '8000')}/v1", api_key="unused")
 reply = client.chat.completions.create(
     model="invoice-eu",
     messages=[

@@ -4,7 +4,7 @@ import os
 
 from openai import OpenAI
 
-client = OpenAI(base_url=f"http://127.0.0.1:{os.environ.get('STEPGUARD_PORT', 8000)}/v1", api_key="unused")
+client = OpenAI(base_url=f"http://127.0.0.1:{os.environ.get('STEPGUARD_PORT', '8000')}/v1", api_key="unused")
 stream = client.chat.completions.create(
     model="chain",
     messages=[{"role": "user", "content": "Please carry out the procedure."}],

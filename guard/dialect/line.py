@@ -12,7 +12,7 @@ from guard.dialect.tree import Literal, Node, Repeat, choice, optional, sequence
 from guard.dialect.workings import MEMBER, working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
-from guard.procedure.model import EnumType, StepKind, StringType, TextType
+from guard.procedure.model import EnumType, ListType, RecordType, StepKind, StringType, TextType
 
 
 class Level(StrEnum):
@@ -145,5 +145,7 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
 
 
 def _quotes(decision: Decision, level: Level, prefix: str, rules: dict[str, Node]) -> _Piece:
-    node = quotes(decision.sources, prefix, rules, verbatim=level is not Level.SHAPE)
+    # A single value has a single place: given room for more, a small model repeats its quote until the cap.
+    several = isinstance(decision.type, ListType | RecordType)
+    node = quotes(decision.sources, prefix, rules, verbatim=level is not Level.SHAPE, several=several)
     return _Piece(node if decision.quote else optional(node), None)

@@ -16,9 +16,9 @@ _WORD = re.compile(r"(\s*)(\w+|[^\w\s])")
 
 
 def quotes(
-    sources: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node], *, verbatim: bool
+    sources: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node], *, verbatim: bool, several: bool
 ) -> Node:
-    """Give what may stand behind a decided value: one quote or several, each behind `<-`.
+    """Give what may stand behind a decided value: one quote, or `several`, each behind `<-`.
 
     With `verbatim` a quote is a run of words of one of the sources, in rules that are added to `rules`
     under names that begin with `prefix`: one a word, so that the grammar stays as long as the source.
@@ -29,7 +29,7 @@ def quotes(
         starts = [start for index, run in enumerate(words) for start in _run(run, f"{prefix}x{index}", rules)]
         rules[prefix] = sequence(Literal('"'), choice(*starts), Literal('"'))
         quote = Rule(prefix)
-    return Repeat(sequence(Literal(" <- "), quote), 1, QUOTES)
+    return Repeat(sequence(Literal(" <- "), quote), 1, QUOTES if several else 1)
 
 
 def _words(text: str) -> list[tuple[str, str]]:
