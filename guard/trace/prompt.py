@@ -1,4 +1,9 @@
-"""What the model is told: the numbered procedure, how to write it down, and a trace to copy the form of."""
+"""What the model is told: the numbered procedure, how to write it down, and a trace to copy the form of.
+
+The wording was measured with a model of 135 million parameters and no grammar. Most of it makes no
+difference; that the prompt ends in the *form* of the answer does: 75 of 90 steps were begun in order
+where it is shown, none where the same is said in a sentence or stands in front of the inputs.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +11,61 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from guard.procedure.execute import Program, reference
+from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import Extract, Judge, StepKind, TextType, Type, Value
+from guard.procedure.model import Extract, If, Judge, StepKind, TextType, Type, Value
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
 
 EXAMPLE_LINES: Final = 40  # of the worked example; more show nothing new
 
 _TASK: Final = (
-    "Carry out this procedure. Write one line for each step, in order. "
-    "Leave no step out, add none, and write nothing else."
+    "Carry out the procedure step by step. Write one line for each step, in order: its number, the step "
+    "with values in place of names, and the result. Leave no step out, add none, and write nothing else."
 )
-_VALUES: Final = (
-    "A line is the number of the step, the step with values in place of names, and the result behind ` = `."
+_CONDITION: Final = (
+    "A condition ends in `= true` or `= false`. Write only the steps below the one that is true."
 )
-_BRANCH: Final = "A condition ends in `= true` or `= false`. Write only the steps below the one that is true."
 _LOOP: Final = (
     "The line of a `for` ends in how many items there are. Then write its steps for each item, "
     "with the item's place in the number: `{first}` for the first, `{second}` for the second."
 )
 _READ: Final = "A step with `from` has its value from the text: read it there."
-_QUOTE: Final = "Behind such a value write `<-` and the words of the text that say so, in quotes and exactly as they stand there."
+_QUOTE: Final = (
+    "Behind such a value write `<-` and the words of the text that say so, "
+    "in quotes and exactly as they stand there."
+)
 
 
 def instructions(program: Program) -> str:
     """Give the text for the head of a prompt; it is the same for every request to this procedure."""
-    parts = [_TASK, program.numbered, "\n".join(f"- {rule}" for rule in _rules(program)), *_example(program)]
-    return "\n\n".join(parts)
+    rules = "\n".join(f"- {rule}" for rule in _rules(program))
+    return "\n\n".join(filter(None, [_TASK, program.numbered, rules, _example(program)]))
 
 
 def closing(program: Program, inputs: Mapping[str, Value], nonce: str, *, above: Collection[str] = ()) -> str:
-    """Give the text for the end of a prompt: the inputs, and the frame for this request's trace.
+    """Give the text for the end of a prompt: the inputs, and the form of this request's trace.
 
-    `above` names the text inputs that the conversation shows already, as the message before this.
+    `above` names the text inputs that the conversation shows already; the others are written out.
     """
-    given = "\n".join(_inputs(program, inputs, above))
-    frame = f"Start with the line `{begin(program.name, nonce)}` and end with the line `{end(nonce)}`."
-    return f"{given}\n\n{frame}" if given else frame
+    form = f"{begin(program.name, nonce)}\n{_first(program)} ...\n...\n{end(nonce)}"
+    parts = ["\n".join(_inputs(program, inputs, above)), "Answer in this form:", form]
+    return "\n\n".join(filter(None, parts))
+
+
+def _first(program: Program) -> str:
+    """Give the beginning of the first line: what shows the form best is an answer that has begun."""
+    step = program.procedure.body[0]
+    first = step.branches[0] if isinstance(step, If) else step
+    return f"{first.number} {head(first)}"
 
 
 def _rules(program: Program) -> Iterator[str]:
-    """The rules for what the procedure holds: a small model heeds few, so none is given in vain."""
+    """Give the rules for what the procedure holds: a small model heeds few, so none is given in vain."""
     kinds = set(program.step_numbers.values())
-    yield _VALUES
-    if kinds & {StepKind.BRANCH, StepKind.REQUIRE}:
-        yield _BRANCH
+    if kinds & {StepKind.BRANCH, StepKind.REQUIRE, StepKind.CHECK}:
+        yield _CONDITION
     loop = next((number for number, kind in program.step_numbers.items() if kind is StepKind.LOOP), None)
     if loop is not None:
         yield _LOOP.format(first=f"{loop}[1].1", second=f"{loop}[2].1")
@@ -67,7 +80,7 @@ def _inputs(program: Program, inputs: Mapping[str, Value], above: Collection[str
     for parameter in program.parameters:
         name, value = parameter.name, inputs[parameter.name]
         if name in above:
-            yield f"{name}: the message above"
+            yield f"{name}: the text above"
         else:
             yield f"{name} = {_spelled(value, parameter.type)}"
 
@@ -78,22 +91,21 @@ def _spelled(value: Value, type_: Type) -> str:
     return spell(value, type_)
 
 
-def _example(program: Program) -> Iterator[str]:
-    """A trace on the inputs of the procedure's example: its lines only, for only a request has a frame."""
+def _example(program: Program) -> str:
+    """A trace on the inputs of the procedure's example: lines only, for only a request has a frame."""
     inputs, decisions = program.example_inputs, program.example_decisions
     if inputs is None or decisions is None:
-        return
+        return ""
     steps, _ = reference(program, inputs, decisions)
     lines = [
         line(expected, value if expected.decision else None, _quotes(expected, value))
         for expected, value in steps[:EXAMPLE_LINES]
     ]
-    given = "\n".join(_inputs(program, inputs, ()))
-    yield f"Example, for\n{given}\nthe lines are\n" + "\n".join(lines)
+    return "\n".join(["Example. For", *_inputs(program, inputs, ()), "", "the lines are", *lines])
 
 
 def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
-    """A quote that shows what quotes are for: words around the value, where they can be found."""
+    """Choose a quote that shows what quotes are for: words around the value, where they can be found."""
     decision = expected.decision
     if decision is None or not decision.quote:
         return ()
@@ -120,7 +132,7 @@ def _leaves(value: Value) -> Iterator[str]:
 
 
 def _around(text: str, start: int, end_: int) -> str:
-    """The words before and behind a place in a text."""
+    """Find the words before and behind a place in a text."""
     before = re.search(r"(\S+\s+)?\S*$", text[:start])
     behind = re.match(r"\S*(\s+\w+)?", text[end_:])
     return (before[0] if before else "") + text[start:end_] + (behind[0] if behind else "")
