@@ -18,12 +18,12 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar
 
+from guard.check.report import StepCounts
 from guard.errors import UpstreamError, UpstreamProtocolError
 from guard.run.messages import (
     Cancelled,
     Close,
     Command,
-    Counts,
     Emit,
     Ended,
     Failed,
@@ -226,7 +226,7 @@ class _Driver:
             attempts=0,
             generations=0,
             violations=(),
-            steps=Counts(),
+            steps=StepCounts(),
             usage=(),
             error=RunError(status=500, type="server_error", code="internal_error", message="internal error"),
             reason="internal error",

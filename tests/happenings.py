@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Final
 
+from guard.check.report import StepCounts
 from guard.check.verdict import Kind, StepVerified, Violation
 from guard.errors import UpstreamTimeout
 from guard.procedure.model import StepKind
 from guard.run.messages import (
     Close,
-    Counts,
     Emit,
     Finish,
     Open,
@@ -120,7 +120,7 @@ def finished(outcome: Outcome, *, error: RunError | None = None, **classes: Step
         attempts=1,
         generations=1,
         violations=(),
-        steps=Counts(expected=len(ended), **{str(how): number for how, number in count.items()}),
+        steps=StepCounts(expected=len(ended), **{str(how): number for how, number in count.items()}),
         usage=(),
         error=error,
         classes=ended,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, Judgement
 from guard.engine import drive
 from guard.errors import UpstreamConnectError, UpstreamProtocolError
@@ -18,7 +19,6 @@ from guard.run.messages import (
     Cancelled,
     Close,
     Command,
-    Counts,
     Emit,
     Ended,
     Failed,
@@ -59,7 +59,7 @@ def closing(generation: int = 1, result: Result = Result.PASSED) -> Close:
 def finishing(outcome: Outcome = Outcome.ACCEPTED_FIRST) -> Finish:
     return Finish(
         outcome=outcome, end=None, answer=None, trace="", attempts=1, generations=1, violations=(),
-        steps=Counts(), usage=(),
+        steps=StepCounts(), usage=(),
     )  # fmt: skip
 
 

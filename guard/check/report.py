@@ -16,7 +16,7 @@ from guard.procedure.expected import Ending
 class StepCounts:
     """Steps by how they ended. `expected` and `missing` are None where a loop or branch was never decided."""
 
-    expected: int | None
+    expected: int | None = None
     verified: int = 0
     scaffolded: int = 0
     model_decided: int = 0
@@ -63,6 +63,7 @@ class Report:
             ],
             "steps": asdict(self.steps),
             "fidelity": self.steps.fidelity,
+            "upheld": self.steps.upheld,
             "procedure_failed": failed and {"step": failed.path, "reason": failed.reason},
         }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
 from guard.errors import UpstreamError
 from guard.procedure.model import StepKind, Value
@@ -197,31 +198,6 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Steps by how they ended. `expected` is None where a loop or branch was never decided."""
-
-    expected: int | None = None
-    verified: int = 0
-    scaffolded: int = 0
-    model_decided: int = 0
-    repaired: int = 0
-    computed: int = 0
-    missing: int | None = None
-
-    @property
-    def fidelity(self) -> float | None:
-        """Share of the expected steps that the model wrote all of; None where undetermined."""
-        return self.verified / self.expected if self.expected else None
-
-    @property
-    def upheld(self) -> float | None:
-        """Share of the expected steps that are neither missing nor repaired."""
-        if not self.expected or self.missing is None:
-            return None
-        return (self.expected - self.missing - self.repaired) / self.expected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
     """Why there is no answer: an OpenAI error object and its status. `cause` is the upstream's, if it is."""
 
@@ -249,7 +225,7 @@ class Finish:
     attempts: int
     generations: int
     violations: tuple[Violation, ...]
-    steps: Counts
+    steps: StepCounts
     usage: tuple[Usage, ...]  # one a generation, in order
     error: RunError | None = None
     reason: str = ""  # in words, why it ended as it did

@@ -9,12 +9,13 @@ from typing import Final, Literal
 
 from guard.check.checker import Checker
 from guard.check.replay import Walk, count_steps
+from guard.check.report import StepCounts
 from guard.check.verdict import Judgement, StepVerified
 from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind, Value
 from guard.procedure.values import answer_text
-from guard.run.messages import Counts, Emit, StepClass
+from guard.run.messages import Emit, StepClass
 from guard.trace import render
 
 ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
@@ -62,11 +63,11 @@ class Progress:
         return bool(self.lines) and self.lines[-1].step.kind in ANSWERS
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> StepCounts:
         """The steps of the procedure by how they ended so far."""
         classes = Counter(line.step_class for line in self.lines)
         expected = count_steps(self._program, self._inputs, self.checker.sent)
-        return Counts(
+        return StepCounts(
             expected=expected,
             missing=None if expected is None else expected - len(self.lines),
             **{

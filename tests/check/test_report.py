@@ -88,6 +88,7 @@ def test_the_report_is_json() -> None:
             "missing": 1,
         },
         "fidelity": 11 / 14,
+        "upheld": 13 / 14,
         "procedure_failed": None,
     }
 
