@@ -143,10 +143,10 @@ def _sample(type_: Type) -> str:
             return "5%"
         case BoolType():
             return "true"
-        case StringType() | TextType():
+        case EnumType((option, *_)):
+            return f'"{option}"'
+        case StringType() | TextType() | EnumType():
             return '"..."'
-        case EnumType(options):
-            return f'"{options[0]}"'
         case ListType(item):
             return f"[{_sample(item)}]"
         case RecordType(fields):

@@ -175,6 +175,9 @@ def _foreign(at: Stumble) -> Finding | None:
     return None
 
 
+_INFIX: Final = frozenset({"AND", "OR", "IN", "DIV", "MOD", "THEN", "ELSE"})
+
+
 def _reserved(at: Stumble) -> Finding | None:
     """Explain a reserved word in the place of a name."""
     token = at.token
@@ -182,9 +185,7 @@ def _reserved(at: Stumble) -> Finding | None:
         token.type == "NAME" and at.before == "NAME" and at.line[-1] in KEPT and len(at.line) > 1
     ):
         token = at.line[-1]
-    elif (
-        token.type not in RESERVED or "NAME" not in at.accepts or token.type in ("AND", "OR", "THEN", "ELSE")
-    ):
+    elif token.type not in RESERVED or "NAME" not in at.accepts or (at.wants_value and token.type in _INFIX):
         return None
     advice = f"take another name, such as {token}_1"
     if str(token) == "do":

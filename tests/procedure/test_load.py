@@ -44,13 +44,16 @@ from guard.procedure.model import (
     TextType,
     ValuesCell,
 )
+from guard.procedure.stumble import RESERVED
 from guard.procedure.syntax import grammar, read
+from guard.procedure.terms import KEPT
 from guard.source import Source
 from tests.strategies import Sample, samples
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "examples").glob("*/*.proc"))
 CASES = yaml.safe_load((ROOT / "tests/cases/author_errors.yaml").read_text(encoding="utf-8"))
+LANGUAGE = (ROOT / "grammars/README.md").read_text(encoding="utf-8")
 INVOICE = (ROOT / "examples/invoice/invoice.proc").read_text(encoding="utf-8")
 
 
@@ -255,6 +258,18 @@ def test_words_that_mean_something_in_one_place_are_names_elsewhere() -> None:
         assert problems_of(text) == [], word
 
 
+def test_reserved_words_are_those_of_the_reference_and_none_can_be_a_name() -> None:
+    listed = re.search(r"Reserved words: (.*?) Other", LANGUAGE, re.DOTALL)
+    assert listed is not None
+    words = {
+        word for group in re.findall(r"`([a-z ]+)`", listed[1].replace("\n", " ")) for word in group.split()
+    }
+    assert words == {word.lower() for word in RESERVED} | KEPT
+    for word in words:
+        (problem,) = problems_of(f"procedure p({word}: int) -> int\n  return 1\n")[:1]
+        assert problem.message.startswith(f"{word!r} is a reserved word and cannot"), problem
+
+
 def test_names_of_steps_are_kept() -> None:
     module = module_of(
         body("net_line: x = a", "big: if a > 1", "  y = 1", 'ok: require x > 1 else deny "No."', "return x")
@@ -369,7 +384,7 @@ BREAKERS = st.sampled_from([" +", " = 3", " )", " ;", " 'x", " \u00d7 2", ' "ope
 
 
 @given(samples(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_every_broken_line_is_reported_and_no_other(sample: Sample, data: st.DataObject) -> None:
     lines = sample.text.splitlines()
     simple = [i for i, line in enumerate(lines) if re.match(r" +\w+ = ", line) and "{" not in line]
@@ -391,7 +406,7 @@ WORDS = sorted(
 
 
 @given(st.sampled_from(SHIPPED), st.data())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_no_text_makes_loading_fail_otherwise_than_with_its_problems(path: Path, data: st.DataObject) -> None:
     parts = re.findall(r"\w+|[^\w\s]|\n *|[ \t]+", path.read_text(encoding="utf-8"))
     for _ in range(data.draw(st.integers(1, 6))):

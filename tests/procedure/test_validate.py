@@ -403,7 +403,7 @@ def test_other_procedures_are_judged_in_full_beside_a_faulty_one() -> None:
 
 
 @given(samples())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_procedures_that_can_be_carried_out_are_valid_and_their_names_have_types(sample: Sample) -> None:
     source = Source("f", sample.text)
     module, problems = parse(source)
@@ -415,7 +415,7 @@ def test_procedures_that_can_be_carried_out_are_valid_and_their_names_have_types
 
 
 @given(samples(), st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_name_that_is_misspelt_is_reported_where_it_stands(sample: Sample, data: st.DataObject) -> None:
     lines = sample.text.splitlines()
     used = [
