@@ -53,6 +53,8 @@ def _atom(node: Node) -> str:
             return f"[{'^' if negated else ''}{''.join(_range(low, high) for low, high in ranges)}]"
         case Rule(name=name) | Terminal(name=name):
             return name
+        case Repeat(item=Repeat() as item, least=least, most=most):
+            return f"({_atom(item)}){_times(least, most)}"
         case Repeat(item=item, least=least, most=most):
             return _atom(item) + _times(least, most)
         case Sequence() | Choice():

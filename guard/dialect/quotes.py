@@ -29,7 +29,8 @@ def quotes(
         starts = [start for index, run in enumerate(words) for start in _run(run, f"{prefix}x{index}", rules)]
         rules[prefix] = sequence(Literal('"'), choice(*starts), Literal('"'))
         quote = Rule(prefix)
-    return Repeat(sequence(Literal(" <- "), quote), 1, QUOTES if several else 1)
+    one = sequence(Literal(" <- "), quote)
+    return Repeat(one, 1, QUOTES) if several else one
 
 
 def _words(text: str) -> list[tuple[str, str]]:
