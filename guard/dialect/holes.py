@@ -46,8 +46,7 @@ STRING = _string("string", 0, STRING_CHARS)
 QUOTE = _string("quote", 1, QUOTE_CHARS)
 
 _NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
-_PASS = optional(Literal("["), _NUMBER, Literal("]"))
-PATH = Terminal("path", sequence(_NUMBER, _PASS, Repeat(sequence(Literal("."), _NUMBER, _PASS), 0, 20)))
+PASS = Terminal("pass", sequence(Literal("["), _NUMBER, Literal("]")))
 
 
 def quoted(text: str) -> str:

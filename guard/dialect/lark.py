@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from guard.dialect.line import Level, any_step, line, rule_name
+from guard.dialect.line import Level, line, rule_name
+from guard.dialect.outline import outline
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -27,11 +28,9 @@ from guard.dialect.tree import (
     nullable,
     sequence,
 )
+from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
 from guard.procedure.model import Value
-
-if TYPE_CHECKING:
-    from guard.procedure.execute import Program
 
 __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 
@@ -87,9 +86,9 @@ def narrow(
         rules |= written.rules
         given |= {step.path} if written.given else set()
     if ending is not None and ending.kind is EndKind.UNDETERMINED:
-        rules["step"] = any_step(rules)
-        lines["steps"] = Repeat(Rule("step"), 0, None)
-    if complete:
+        lines["rest"] = outline(program, ending.path, rules)
+        rules["end"] = Literal(f"@end {nonce}\n")
+    elif complete:
         lines["end"] = Literal(f"@end {nonce}\n".removeprefix(prefix_tail))
     forced = level is not Level.NONE and (complete or bool(steps))
     return Narrowed(

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from guard.dialect.holes import PATH, QUOTE, QUOTES, hole
+from guard.dialect.holes import hole
 from guard.dialect.quotes import quotes
-from guard.dialect.tree import Literal, Node, Repeat, choice, optional, sequence
+from guard.dialect.tree import Literal, Node, choice, optional, sequence
 from guard.dialect.workings import MEMBER, working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
@@ -44,14 +44,6 @@ class _Piece:
     @property
     def fixed(self) -> bool:
         return isinstance(self.node, Literal)
-
-
-def any_step(rules: dict[str, Node]) -> Node:
-    """Give what some step's line may be, for where their order hangs on what nobody has decided yet."""
-    expression = working(None, rules)
-    clause = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
-    quoted = Repeat(sequence(Literal(" <- "), QUOTE), 0, QUOTES)
-    return sequence(PATH, Literal(" "), clause, quoted, Literal("\n"))
 
 
 def rule_name(path: str) -> str:

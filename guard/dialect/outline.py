@@ -1,0 +1,183 @@
+"""What may still come where the order of the steps hangs on what nobody has decided yet.
+
+The statements behind such a step become rules: one for each, that ends in the rule of what follows. Both
+arms of a branch lead to what stands behind it, and a loop's body leads back to the loop, so the rules are
+as many as the statements, however the procedure goes on. Passes of loops have open numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from guard.dialect.holes import PASS, hole
+from guard.dialect.quotes import quotes
+from guard.dialect.tree import Literal, Node, Rule, choice, optional, sequence
+from guard.dialect.workings import working
+from guard.procedure.execute import Numbered, Program, head
+from guard.procedure.model import (
+    Assign,
+    Branch,
+    Check,
+    DecimalType,
+    Deny,
+    Extract,
+    For,
+    If,
+    IntType,
+    Judge,
+    ListType,
+    RecordType,
+    Require,
+    Return,
+    Step,
+    StringType,
+    TextType,
+    Type,
+)
+
+_PASS = re.compile(r"\[([0-9]+)\]")
+_TRUE, _FALSE = Literal("true\n"), Literal("false\n")
+
+Block = tuple[Step, ...]
+
+
+def outline(program: Program, path: str, rules: dict[str, Node]) -> Node:
+    """Give what may follow the line at a path, up to the answer, followed by the rule `end`.
+
+    The line is that of a branch, loop or requirement. Rules are added to `rules`.
+    """
+    return _Outline(program, rules, [int(number) for number in _PASS.findall(path)]).behind(
+        program.procedure.body, _PASS.sub("", path), Literal(""), "", Rule("end")
+    )
+
+
+@dataclass(slots=True)
+class _Outline:
+    """Makes the rules. `base` is what the path of a loop's pass says, for the number `above`."""
+
+    program: Program
+    rules: dict[str, Node]
+    passes: list[int]  # of the loops around the line, the outermost first
+    made: int = field(default=0)
+
+    def behind(self, block: Block, number: str, base: Node, above: str, then: Node) -> Node:
+        """Give what follows the header of the statement `number`, which stands in the block or below."""
+        index, step = next((i, step) for i, step in enumerate(block) if _holds(step, number))
+        rest = self.block(block[index + 1 :], base, above, then)
+        match step:
+            case If(branches=branches):
+                return self._inside_branch(branches, number, base, above, rest)
+            case For(number=own) if own == number:
+                return choice(self._loop(step, base, above, rest), rest)
+            case For(number=own, body=body):
+                current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
+                return self.behind(body, number, current, own, self._loop(step, base, above, rest))
+            case Require(otherwise=end):
+                return choice(self._line(end, base, above, Rule("end")), rest)
+            case _:
+                return rest
+
+    def _inside_branch(
+        self, branches: tuple[Branch, ...], number: str, base: Node, above: str, then: Node
+    ) -> Node:
+        index, branch = next((i, arm) for i, arm in enumerate(branches) if _below(number, arm.number))
+        if branch.number != number:
+            return self.behind(branch.body, number, base, above, then)
+        taken = self.block(branch.body, base, above, then)
+        return choice(taken, self._arms(branches[index + 1 :], base, above, then))
+
+    def block(self, steps: Block, base: Node, above: str, then: Node) -> Node:
+        """Give the rule of some statements in order, and of what follows them."""
+        for step in reversed(steps):
+            then = self._named(self._step(step, base, above, then))
+        return then
+
+    def _named(self, node: Node) -> Rule:
+        self.made += 1
+        name = f"t{self.made}"
+        self.rules[name] = node
+        return Rule(name)
+
+    def _step(self, step: Step, base: Node, above: str, then: Node) -> Node:
+        match step:
+            case If(branches=branches):
+                return self._arms(branches, base, above, then)
+            case For():
+                header = self._start(step, base, above)
+                loop = self._loop(step, base, above, then)
+                return sequence(*header, hole(IntType()), Literal("\n"), choice(loop, then))
+            case Require(otherwise=end):
+                refused = sequence(_FALSE, self._line(end, base, above, Rule("end")))
+                return sequence(*self._condition(step, base, above), choice(sequence(_TRUE, then), refused))
+            case Check():
+                return sequence(*self._condition(step, base, above), _TRUE, then)
+            case _:
+                return self._line(step, base, above, then)
+
+    def _arms(self, branches: tuple[Branch, ...], base: Node, above: str, then: Node) -> Node:
+        if not branches:
+            return then
+        branch, rest = branches[0], branches[1:]
+        taken = self.block(branch.body, base, above, then)
+        if branch.condition is None:
+            return taken
+        others = self._arms(rest, base, above, then)
+        ways = choice(sequence(_TRUE, taken), sequence(_FALSE, others))
+        return self._named(sequence(*self._condition(branch, base, above), ways))
+
+    def _loop(self, step: For, base: Node, above: str, then: Node) -> Node:
+        """Give the rule of one more pass, which leads to another one or to what stands behind the loop."""
+        self.made += 1
+        loop = Rule(f"t{self.made}")
+        again = self._named(choice(loop, then))
+        each = sequence(self._path(step.number, base, above), PASS)
+        self.rules[loop.name] = self.block(step.body, each, step.number, again)
+        return loop
+
+    # --- lines
+
+    def _path(self, number: str, base: Node, above: str) -> Node:
+        return sequence(base, Literal(number.removeprefix(above)))
+
+    def _start(self, step: Numbered, base: Node, above: str) -> tuple[Node, ...]:
+        return (self._path(step.number, base, above), Literal(f" {head(step)} "))
+
+    def _condition(self, step: Branch | Require | Check, base: Node, above: str) -> tuple[Node, ...]:
+        return (*self._start(step, base, above), working(None, self.rules), Literal(" = "))
+
+    def _line(
+        self, step: Assign | Extract | Judge | Return | Deny, base: Node, above: str, then: Node
+    ) -> Node:
+        start = self._start(step, base, above)
+        match step:
+            case Assign(target=target):
+                return sequence(*start, self._value(self.program.types[target]), Literal("\n"), then)
+            case Extract(type=kind, quote=quote) | Judge(type=kind, quote=quote):
+                behind = quotes((), "", self.rules, verbatim=False, several=isinstance(kind, ListType))
+                quoted = behind if quote else optional(behind)
+                return sequence(*start, hole(kind), quoted, Literal("\n"), then)
+            case Return():
+                return sequence(*start, self._value(self.program.result), Literal("\n"), Rule("end"))
+            case Deny(text=message):
+                return sequence(*start, hole(StringType(), message), Literal("\n"), Rule("end"))
+
+    def _value(self, kind: Type) -> Node:
+        expression = working(None, self.rules)
+        match kind:
+            case ListType() | RecordType() | TextType():
+                return sequence(expression, optional(Literal(" = "), expression))
+            case DecimalType():
+                return sequence(optional(expression, Literal(" = ")), hole(DecimalType()))
+            case _:
+                return sequence(optional(expression, Literal(" = ")), hole(kind))
+
+
+def _holds(step: Step, number: str) -> bool:
+    if isinstance(step, If):
+        return any(_below(number, branch.number) for branch in step.branches)
+    return _below(number, step.number)
+
+
+def _below(number: str, above: str) -> bool:
+    return number == above or number.startswith(f"{above}.")
