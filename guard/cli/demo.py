@@ -69,15 +69,18 @@ CASES: Final = (
 )
 
 
-async def show(model: Path, out: Terminal, *, keep: bool) -> int:
-    """Show the product at work with a model file. Returns the exit code; no process is left behind.
-
-    `keep` serves on until the process is told to stop. Raises `ConfigError` where the extra is missing,
-    `UpstreamError` where the model cannot be run.
-    """
+def require_extra() -> None:
+    """Raise `ConfigError` where the extra is not installed."""
     require_runtime()
     if find_spec("openai") is None:
         raise ConfigError([("demo", f"the openai client is not installed; install it with {HOW_TO_INSTALL}")])
+
+
+async def show(model: Path, out: Terminal, *, keep: bool) -> int:
+    """Show the product at work with a model file. Returns the exit code; no process is left behind.
+
+    `keep` serves on until the process is told to stop. Raises `UpstreamError` where the model cannot be run.
+    """
     logging.getLogger().addHandler(logging.NullHandler())
     recorder = Recorder()
     service = _service(model, recorder, port=KEPT_PORT if keep else 0)

@@ -1,18 +1,22 @@
 """The command line: its arguments, and what each command does with them.
 
-Exit codes: 0 done or passed, 1 the trace has violations, 2 the command, a procedure or the
-configuration is wrong, 3 a model server or the embedded model could not be used.
+Whatever a command prints for programs it prints in ASCII; files and standard input are UTF-8, whatever
+the locale says.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 import logging
+import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 
 from guard.check.checker import Checker
@@ -25,22 +29,33 @@ from guard.errors import ConfigError, GuardError, Problem, ProcedureError, Reque
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.load import Library, load
+from guard.procedure.values import DIGITS
 from guard.proxy.app import Addresses, run
 from guard.source import Source
 from guard.trace import prompt, render
 from guard.upstream import model
+from guard.upstream.local import require_runtime
 
 OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
 SHOWN_NONCE = "3fa92c"  # in what is printed for people to read; requests draw their own
+
+_EXIT_CODES = """exit codes:
+  0  done, or the trace passed
+  1  the trace has violations, or the procedure fails
+  2  the command, a procedure, an input or the configuration is wrong
+  3  a model server, the embedded model or the output could not be used
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out one command line (without the program's name); returns the exit code."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace, Terminal], int] = arguments.command
-    out = Terminal(sys.stdout)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # characters that the locale has not are no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return command(arguments, out)
+        return command(arguments, Terminal(sys.stdout))
     except (ProcedureError, ConfigError, RequestError) as error:
         print(error, file=sys.stderr)  # noqa: T201 (this is where people are told)
         return USAGE
@@ -50,8 +65,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `stepguard show F | head`
-        sys.stderr.close()
+        _drop_output()
         return OK
+    except OSError as error:  # a full disk
+        _drop_output()
+        _complain(str(error))
+        return UNAVAILABLE
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter's end does not fail on it, too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 # --- the command line ----------------------------------------------------------------------------
@@ -61,7 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stepguard",
         description="Makes a language model carry out a written procedure, and checks every step.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"stepguard {version('stepguard')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(
@@ -84,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--keep", action="store_true", help="leave the endpoint running afterwards")
 
     lint = add("lint", _lint, "check procedure files, all problems at once")
-    lint.add_argument("files", metavar="F", nargs="+", type=Path)
+    lint.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
     lint.add_argument("--json", action="store_true", help="problems as JSON")
 
     show = add("show", _show, "print the numbered procedure and the prompt as the model gets them")
@@ -102,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the values that the model would decide, a JSON object, or @FILE",
     )
     trace.add_argument(
-        "--nonce", metavar="N", default=SHOWN_NONCE, help="six hex digits (default %(default)s)"
+        "--nonce", metavar="N", type=_nonce, default=SHOWN_NONCE, help="six hex digits (default %(default)s)"
     )
     trace.add_argument("--json", action="store_true", help="as JSON: trace, end, answer, steps")
 
@@ -112,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--trace", metavar="FILE", required=True, help="the response to check; - for standard input"
     )
-    check.add_argument("--nonce", metavar="N", help="the nonce it must carry; without it any is taken")
+    check.add_argument(
+        "--nonce", metavar="N", type=_nonce, help="the nonce it must carry; without it any is taken"
+    )
     check.add_argument("--json", action="store_true", help="as JSON: verdict, violations, steps, fidelity")
 
     config = commands.add_parser("config", help="look after the configuration")
@@ -120,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     config_check = config_commands.add_parser(
         "check", help="read a configuration and all it names, all errors at once"
     )
-    config_check.add_argument("file", metavar="F", type=Path)
+    config_check.add_argument("file", metavar="F", type=Path, help="a configuration")
     config_check.set_defaults(command=_config_check)
 
     model = commands.add_parser("model", help="look after the embedded model")
@@ -135,14 +164,34 @@ def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--procedure", metavar="NAME", help="which one, where the file has several")
 
 
-# --- procedures ----------------------------------------------------------------------------------
+def _nonce(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{6}", text):
+        raise argparse.ArgumentTypeError(f"expected six hex digits such as {SHOWN_NONCE}, found {text!r}")
+    return text
+
+
+# --- what is read --------------------------------------------------------------------------------
+
+
+def _text(file: str | Path) -> str:
+    """Give a file's text, `-` for standard input, as it stands there but for a byte order mark.
+
+    Raises `ValueError`, which says what is wrong with it.
+    """
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def _library(file: Path) -> Library:
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{file}: cannot be read: {error}") from None
+        text = _text(file)
+    except ValueError as error:
+        raise ProcedureError([Problem(file=str(file), line=1, column=1, message=str(error))]) from None
     return load(text, str(file))
 
 
@@ -163,14 +212,20 @@ def _program(arguments: argparse.Namespace) -> Program:
 def _json_object(text: str, option: str) -> dict[str, object]:
     """Read an object from JSON text or `@FILE`; numbers with a point stay exact."""
     try:
-        if text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        value = json.loads(text, parse_float=Decimal)
-    except (OSError, ValueError) as error:
+        text = _text(text[1:]) if text.startswith("@") else text
+        value = json.loads(text, parse_float=Decimal, parse_int=_whole)
+    except ValueError as error:
         raise RequestError(f"{option}: expected a JSON object or @FILE: {error}") from None
+    except RecursionError:
+        raise RequestError(f"{option}: expected a JSON object, found one that is nested too deeply") from None
     if not isinstance(value, dict):
         raise RequestError(f"{option}: expected a JSON object, found {cut(text, 60)!r}")
     return value
+
+
+def _whole(digits: str) -> int:
+    """Convert at most as many digits as show that the number is too long."""
+    return int(digits[: DIGITS + 2])
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -262,9 +317,9 @@ def _check(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _response(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"--trace: {file}: cannot be read: {error}") from None
+        return _text(file)
+    except ValueError as error:
+        raise RequestError(f"--trace: {file} {error}") from None
 
 
 def _print_report(result: Report, response: str, out: Terminal) -> None:
@@ -300,7 +355,8 @@ def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
     config = default_config() if arguments.config is None else load_config(arguments.config)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if arguments.config is None:
-        _pull(out)
+        require_runtime()  # before there is a download
+        _pull()
 
     def ready(addresses: Addresses) -> None:
         out.line(f"serving {addresses.client}/v1, admin {addresses.admin}")
@@ -312,16 +368,18 @@ def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _model_pull(arguments: argparse.Namespace, out: Terminal) -> int:
     del arguments
-    out.line(str(_pull(out)))
+    out.line(str(_pull()))
     return OK
 
 
-def _pull(out: Terminal) -> Path:
-    return model.pull(lambda done, total: out.progress("getting the model", done, total))
+def _pull() -> Path:
+    err = Terminal(sys.stderr)  # standard output is for what was asked for
+    return model.pull(lambda done, total: err.progress("getting the model", done, total))
 
 
 def _demo(arguments: argparse.Namespace, out: Terminal) -> int:
-    path = _pull(out) if arguments.model is None else model.resolve(arguments.model)
+    demo.require_extra()
+    path = _pull() if arguments.model is None else model.resolve(arguments.model)
     return asyncio.run(demo.show(path, out, keep=arguments.keep))
 
 

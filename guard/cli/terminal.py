@@ -36,8 +36,8 @@ class Terminal:
         self._stream.flush()
 
     def json(self, value: object) -> None:
-        """Write data for a program to read."""
-        self.line(json.dumps(value, indent=2, ensure_ascii=False))
+        """Write data for a program to read, in ASCII: no locale can break it."""
+        self.line(json.dumps(value, indent=2))
 
     def heading(self, text: str) -> None:
         """Write a line that starts a section, an empty one before it."""

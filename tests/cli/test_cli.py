@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,7 +93,7 @@ def test_a_nonce_is_asked_for_where_one_is_given(written: Path) -> None:
 
 
 def test_a_trace_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(TRACE))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TRACE.encode()), encoding="ascii"))
     assert main(["check", CHAIN, "--inputs", INPUTS, "--trace", "-"]) == 0
 
 
@@ -103,9 +105,13 @@ def test_a_trace_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) ->
         (["trace", CHAIN, "--inputs", "[1]"], "expected a JSON object"),
         (["trace", CHAIN, "--inputs", '{"a": '], "--inputs"),
         (["trace", CHAIN, "--inputs", "@/nowhere"], "--inputs"),
+        (["trace", CHAIN, "--inputs", '{"a": ' + 9000 * "["], "nested too deeply"),
+        (["trace", CHAIN, "--inputs", f'{{"a": {5000 * "9"}, "b": 1}}'], "at most 40 digits"),
+        (["trace", CHAIN, "--inputs", '{"a": NaN, "b": 1}'], "expected a whole number, found nan"),
         (["trace", CHAIN, "--procedure", "other"], "it has chain"),
         (["trace", PARCEL, "--inputs", '{"note": "3 parcels"}'], "no decision for 'parcels'"),
-        (["trace", "/nowhere.proc"], "/nowhere.proc"),
+        (["trace", "/nowhere.proc"], "/nowhere.proc:1:1: error: cannot be read: no such file or directory"),
+        (["show", "/"], "cannot be read: is a directory"),
         (["check", CHAIN, "--inputs", INPUTS, "--trace", "/nowhere"], "/nowhere"),
         (["config", "check", "/nowhere.yaml"], "/nowhere.yaml"),
         (["serve", "--config", "/nowhere.yaml"], "/nowhere.yaml"),
@@ -119,6 +125,91 @@ def test_what_cannot_be_done_is_said_with_exit_code_2(
     captured = capsys.readouterr()
     assert said in captured.err
     assert not captured.out
+
+
+@pytest.mark.parametrize("nonce", ["", "3FA92C", "3fa92", "3fa92c\n", "zzzzzz"])
+@pytest.mark.parametrize("command", ["trace", "check"])
+def test_a_nonce_is_six_hex_digits(command: str, nonce: str, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--trace", "-"] if command == "check" else []
+    with pytest.raises(SystemExit) as refused:
+        main([command, CHAIN, "--inputs", INPUTS, "--nonce", nonce, *more])
+    assert refused.value.code == 2
+    assert f"expected six hex digits such as 3fa92c, found {nonce!r}" in capsys.readouterr().err
+
+
+def test_the_version_and_the_exit_codes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, said in (("--version", "stepguard 0."), ("--help", "exit codes:\n  0  done")):
+        with pytest.raises(SystemExit) as told:
+            main([option])
+        assert told.value.code == 0
+        assert said in capsys.readouterr().out
+
+
+def test_lint_goes_on_where_a_file_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    binary, wrong = tmp_path / "binary.proc", tmp_path / "wrong.proc"
+    binary.write_bytes(b"procedure \xe9")
+    wrong.write_text("procedure p(a: int) -> int\n  return d\n")
+    assert main(["lint", "--json", "/nowhere", str(tmp_path), str(binary), str(wrong)]) == 2
+    problems = json.loads(capsys.readouterr().out)
+    assert [problem["file"] for problem in problems] == ["/nowhere", str(tmp_path), str(binary), str(wrong)]
+    assert problems[2]["message"] == "is not UTF-8 text: unexpected end of data at byte 10"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.rstrip("\n").encode(),
+    ],
+    ids=["byte order mark", "CR LF", "no line end"],
+)
+def test_files_of_other_editors_are_the_same(change: Callable[[str], bytes], tmp_path: Path) -> None:
+    procedure, inputs, trace = tmp_path / "p.proc", tmp_path / "inputs.json", tmp_path / "trace.txt"
+    procedure.write_bytes(change(Path(CHAIN).read_text()))
+    inputs.write_bytes(change(INPUTS))
+    trace.write_bytes(change(TRACE))
+    assert main(["check", str(procedure), "--inputs", f"@{inputs}", "--trace", str(trace)]) == 0
+
+
+def test_an_offset_counts_the_characters_of_the_file(
+    written: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TRACE.replace("= 52\n", "= 53\n").replace("\n", "\r\n")
+    written.write_bytes(text.encode())
+    assert main(["check", CHAIN, "--inputs", INPUTS, "--trace", str(written), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["violations"][0]["at"] == text.index("53")
+
+
+def stepguard(*arguments: str, locale: str = "C.UTF-8", output: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command as a process, under a locale, its output redirected to a file."""
+    return subprocess.run(
+        ["bash", "-c", f'exec "$0" -m guard "$@" {output}', sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "LC_ALL": locale, "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_locale_without_the_characters_loses_none_of_the_meaning() -> None:
+    asked = ["check", CHAIN, "--inputs", INPUTS, "--trace", "-"]
+    assert "expected  @begin chain …" in stepguard(*asked).stdout
+    plain = stepguard(*asked, locale="POSIX")
+    assert "expected  @begin chain \\u2026" in plain.stdout
+    assert plain.returncode == 1
+    data = stepguard(*asked, "--json", locale="POSIX")
+    assert json.loads(data.stdout)["violations"][0]["expected"] == "@begin chain …"
+
+
+def test_output_that_cannot_be_written_is_no_violation() -> None:
+    full = stepguard("trace", CHAIN, "--inputs", INPUTS, output=">/dev/full")
+    assert full.returncode == 3
+    assert full.stderr == "stepguard: [Errno 28] No space left on device\n"
+    left = stepguard("show", CHAIN, output="| true")
+    assert left.stderr == ""
 
 
 def test_lint_lists_all_problems_of_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

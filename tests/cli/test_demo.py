@@ -47,3 +47,23 @@ def test_the_demo_shows_both_sides_and_leaves_nothing_behind() -> None:
     assert done.stdout.count("\nguarded: ") == 2
     assert "\x1b" not in done.stdout
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["demo", "serve"])
+def test_a_missing_extra_is_told_before_anything_is_fetched(command: str, tmp_path: Path) -> None:
+    code = (
+        f"import sys\nfrom importlib import util\nfind = util.find_spec\n"
+        f"util.find_spec = lambda name: None if name == 'xllamacpp' else find(name)\n"
+        f"from guard.cli import main\nsys.exit(main([{command!r}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "the local model runtime is not installed; install it with pip" in done.stderr
+    assert not list(tmp_path.iterdir())
