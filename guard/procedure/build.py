@@ -50,7 +50,8 @@ MAX_STEPS: Final = 2_000
 def build(tree_: Node, faults: Faults) -> Module | None:
     """Give the model of a tree; what is wrong with single words of it goes to `faults`.
 
-    None where the text is larger than a file may be.
+    None where the text is larger than a file may be. Types named in `faults.doubtful` may be declared in
+    lines that could not be read.
     """
     builder = _Builder(faults)
     module = builder.module(tree_)
@@ -315,9 +316,10 @@ class _Builder:
         seen: set[str] = set()
         for clause in clauses:
             kind = str(clause.data)
-            if kind in seen:
+            mended = kind == "where" and tree(clause.children[0]).children == [MENDED]
+            if kind in seen and not mended:
                 self.faults(span(clause), f"this step has two {kind} clauses", _merge(kind))
-            seen.add(kind)
+            seen |= {"where", "asking"} if mended else {kind}
             match kind:
                 case "where":
                     where = self.terms.expression(clause.children[0])

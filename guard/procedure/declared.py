@@ -150,7 +150,7 @@ class Types:
             )
         elif name in self.declared:
             return self.named(name)
-        else:
+        elif name not in self.faults.doubtful or name.lower() in FOREIGN_TYPES:
             known = FOREIGN_TYPES.get(name.lower())
             help_text = f"write {known}" if known else suggestion(name, [*SIMPLE_TYPES, *self.declared])
             self.faults(span(word), f"there is no type {name!r}", help_text)

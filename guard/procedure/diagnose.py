@@ -160,8 +160,6 @@ def _signature(at: Stumble) -> Finding | None:
         return Finding(at.span, f"a {kind} says what it gives", "write -> and a type, such as -> int")
     if at.accepts == {"LPAR"}:
         return Finding(at.span, f"a {kind} says what it takes", f"write {kind} {name}(a: int) -> int")
-    if at.accepts == {"COLON"}:
-        return Finding(at.span, "every input has a type", f"write {at.line[-1]}: int")
     if kind == "table" and at.kind == "RPAR" and at.before == "LPAR":
         return Finding(at.span, "a table has at least one input", f"write table {name}(x: int)")
     if kind == "table" and at.ends and at.line[-2].type == "COMMA" and at.open is None:
@@ -185,10 +183,43 @@ def _row(at: Stumble) -> Finding | None:
     return None
 
 
+def _type(at: Stumble) -> Finding | None:
+    """Explain what is wrong with a type, or lacks one."""
+    last = at.line[-1] if at.line else at.token
+    if at.accepts == {"OF"}:
+        return Finding(at.span, "a list says of what it is", "write list of int")
+    if at.kind == "NUMBER" and str(last) == "decimal":
+        return Finding(at.span, "a decimal's places stand in brackets", f"write decimal({at.token})")
+    if at.accepts == {"STRING"} and at.open is not None and "ENUM" in [token.type for token in at.line]:
+        return Finding(at.span, "an enum's values are texts in quotes", f'write "{at.token}"')
+    if at.accepts == {"COLON"} and at.open is not None and at.open.type == "LPAR":
+        return Finding(at.span, "every input has a type", f"write {last}: int")
+    if at.accepts == {"COLON"} and at.open is not None and at.kind != "EQUAL":
+        return Finding(at.span, "every field has a type and every value a name", f"write {last}: ...")
+    if {"NAME", "LIST", "LBRACE"} <= at.accepts and not at.wants_value and "NUMBER" not in at.accepts:
+        return Finding(
+            at.span, f"expected a type, found {at.found}", "write a type, such as int or decimal(2)"
+        )
+    return None
+
+
+def _comma(at: Stumble) -> Finding | None:
+    """Explain parts that stand side by side in brackets."""
+    if at.open is None or "COMMA" not in at.accepts or at.kind not in _PART_STARTS:
+        return None
+    return Finding(at.span, f"expected a comma before {at.found}", f"write , {at.token}")
+
+
+_PART_STARTS: Final = frozenset({"NAME", "NUMBER", "PERCENT", "STRING", "TRUE", "FALSE", "LBRACE", "LSQB"})
+
+
 def _declaration(at: Stumble) -> Finding | None:
     """Explain what declares something in one line."""
     name = at.line[1] if len(at.line) > 1 else "name"
     match at.first:
+        case "RECORD" | "ENUM" if len(at.line) == 1:
+            kind = at.line[0]
+            return Finding(at.span, f"{kind} is followed by the name of the type", f"write {kind} Name")
         case "RECORD" if "LBRACE" in at.accepts and "NAME" not in at.accepts:
             advice = f"write record {name} {{ name: string, qty: int }}"
             return Finding(at.span, "a record's fields stand in braces", advice)
@@ -208,6 +239,14 @@ def _declaration(at: Stumble) -> Finding | None:
             return Finding(at.span, "an example says of which procedure it is", advice)
         case _:
             return None
+
+
+def _entry(at: Stumble) -> Finding | None:
+    """Explain a line of an example that gives nothing a value."""
+    if at.accepts == {"EQUAL"} or (at.accepts == {"EQUAL", "NAME"} and at.first == "DECIDE"):
+        name = "x" if at.before == "DECIDE" else at.line[-1]
+        return Finding(at.span, f"expected '=', found {at.found}", f"write {name} = and a constant")
+    return None
 
 
 def _colon(at: Stumble) -> Finding | None:
@@ -239,9 +278,12 @@ _RULES: Final[tuple[Rule, ...]] = (
     _outside,
     _colon,
     _row,
+    _type,
     *STEP_RULES,
     _signature,
     _declaration,
+    _entry,
+    _comma,
     _unfinished,
 )
 
@@ -271,12 +313,17 @@ _SPEAKING: Final = frozenset(
 def _spelling(at: Stumble) -> str:
     """`did you mean` for a word that is nearly one of those that fit."""
     if at.kind != "NAME":
-        return ""
+        return _instead(at)
     words = [
         word.lower() for word in at.accepts if word.isalpha() and word not in ("NAME", "NUMBER", "STRING")
     ]
     near = nearest(at.token, words)
-    return f"did you mean {near!r}?" if near else ""
+    return f"did you mean {near!r}?" if near else _instead(at)
+
+
+def _instead(at: Stumble) -> str:
+    first = next(_phrases(at.accepts), "")
+    return f"write {first}" if first and first != "an operation" else "leave it out"
 
 
 def _expected(at: Stumble) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from guard.procedure.listing import walk
+from guard.procedure.listing import expressions, walk
 from guard.procedure.model import EnumType, ListType, RecordType
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ class Doubt:
 
     def touches(self, procedure: Procedure) -> bool:
         """Whether a faulty line stands in a procedure."""
-        end = max((step.at.end for step in walk(procedure.body)), default=procedure.at.end)
+        steps = list(walk(procedure.body))
+        parts = [part for step in steps for part in (step, *expressions(step))]
+        end = max((part.at.end for part in parts), default=procedure.at.end)
         return any(procedure.at.start <= place.start <= end for place in self.places)
 
 

@@ -120,11 +120,16 @@ def _equals(at: Stumble) -> Finding | None:
         )
     if at.open is not None and at.open.type == "LBRACE":
         return Finding(at.span, "a field's value stands behind a colon", f"write {at.line[-1]}: ...")
-    if at.open is not None and at.open.type == "LPAR" and at.line[-2:-1] in ([at.open], _comma(at)):
+    if at.open is not None and at.line[-2:-1] in ([at.open], _comma(at)) and _calls(at, at.open):
         return Finding(at.span, "arguments have no names", "write the values in the order of the parameters")
     if {"PLUS", "COMPARE"} & at.accepts:
         return Finding(at.span, "one equals sign gives a value, it does not compare", "write == to compare")
     return None
+
+
+def _calls(at: Stumble, bracket: Token) -> bool:
+    before = [token for token in at.line if (token.end_pos or 0) <= (bracket.start_pos or 0)]
+    return bracket.type == "LPAR" and bool(before) and before[-1].type == "NAME"
 
 
 def _comma(at: Stumble) -> list[Token]:
@@ -197,6 +202,8 @@ def _branch(at: Stumble) -> Finding | None:
     """`else if`, `if x then`."""
     if at.kind == "IF" and at.before == "ELSE" and len(at.line) == 1:
         return Finding(across(at.line[0], at.token), "there is no step 'else if'", "write elif")
+    if at.kind == "IF" and at.line and not at.wants_value:
+        return Finding(at.span, "a choice starts with its condition", "write if condition then a else b")
     if at.kind == "THEN" and at.first in ("IF", "ELIF"):
         advice = "leave then out and go on in the next line"
         return Finding(at.span, "the steps of an if stand below it, indented", advice)
@@ -244,9 +251,11 @@ def _loop(at: Stumble) -> Finding | None:
         return Finding(at.span, "a loop's bound stands behind at most", "write at most 40")
     if at.before == "MOST":
         return Finding(at.span, f"a loop's bound is a whole number, found {at.found}", "write at most 40")
-    if at.accepts == {"IN"}:
+    if at.accepts == {"IN"} and at.kind == "COMMA":
         advice = "write for x in xs at most 40, and x.name for a field of the item"
         return Finding(at.span, "a loop has one name for its item", advice)
+    if at.accepts == {"IN"}:
+        return Finding(at.span, f"a loop's list stands behind in, found {at.found}", _LOOP)
     return None
 
 
@@ -262,6 +271,13 @@ def _decision(at: Stumble) -> Finding | None:
         return Finding(at.span, f"{a_kind} says which input it reads", form)
     if at.before == "ASKING":
         return Finding(at.span, "the question is a text in quotes", 'write asking "...?"')
+    if [token.type for token in at.line[-2:]] in [
+        ["COMMA", clause] for clause in ("WHERE", "QUOTE", "ASKING")
+    ]:
+        clause = at.line[-1]
+        return Finding(
+            place(at.line[-2]), f"no comma stands before {clause}", f"leave it out: ... {clause} ..."
+        )
     if str(at.token) == "quoted":
         return Finding(at.span, "the clause is called quote", "write quote")
     return None

@@ -82,7 +82,7 @@ def _empty(source: Source) -> Problem:
 def _built(source: Source, reading: Reading) -> tuple[Module | None, list[Problem]]:
     if reading.tree is None:
         return None, list(reading.problems)
-    faults = Faults(source)
+    faults = Faults(source, reading.doubtful)
     module = build(reading.tree, faults)
     return module, [*reading.problems, *faults.problems]
 

@@ -96,7 +96,7 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
                     _check_kind(end, parameter.type, what, faults)
                 else:
                     _check_literal(end, parameter.type, what, faults)
-            if low is not None and high is not None and _number(low) > _number(high):
+            if low is not None and high is not None and _empty(low, high):
                 faults(
                     low.at,
                     f"the range {text(low)}..{text(high)} is empty",
@@ -120,6 +120,16 @@ def _check_kind(literal: Literal, type_: Type, what: str, faults: Faults) -> Non
     found = infer(literal, Scope(), faults)
     if found is not None and not is_number(found):
         faults(literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write a number")
+
+
+def _empty(low: Literal, high: Literal) -> bool:
+    match low.value, high.value:
+        case bool(), _:
+            return False
+        case ((int() | Fraction() as least), (int() | Fraction() as most)):
+            return least > most
+        case _:
+            return False
 
 
 # --- rows that are never chosen ------------------------------------------------------------------
