@@ -19,7 +19,8 @@ from guard.procedure.model import (
     Type,
 )
 
-MAX_DEPTH = 100  # references may go round in circles
+MAX_DEPTH = 100  # of parts within parts
+MAX_WORDS = 100  # characters of the client's schema in a message
 
 
 def check_format(response_format: object, result: Type, content: str) -> None:
@@ -53,10 +54,14 @@ def _is_json(result: Type) -> bool:
 
 
 class _Schema:
-    """A JSON schema, as far as it is read."""
+    """A JSON schema, as far as it is read.
+
+    Each part is judged once for each type: references may name a part over and over, and themselves.
+    """
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
+        self._judged: dict[tuple[int, int], str | None] = {}  # by part and type, both alive all the while
 
     def misfit(self, type_: Type) -> str | None:
         return self._misfit(type_, self._root, "", MAX_DEPTH)
@@ -65,6 +70,13 @@ class _Schema:
         """Why no value of a type fits a schema; None where one may."""
         if schema is True or not isinstance(schema, dict) or depth == 0:
             return f"nothing is allowed{_at(path)}" if schema is False else None
+        key = id(schema), id(type_)
+        if key not in self._judged:
+            self._judged[key] = None  # as long as nothing speaks against it: it may contain itself
+            self._judged[key] = self._misfit_dict(type_, schema, path, depth)
+        return self._judged[key]
+
+    def _misfit_dict(self, type_: Type, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
         if "$ref" in schema:
             return self._misfit(type_, self._resolve(schema["$ref"]), path, depth - 1)
         for part in _list(schema.get("allOf")):
@@ -78,8 +90,8 @@ class _Schema:
 
     def _misfit_here(self, type_: Type, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
         wanted = _list(schema.get("type")) or [schema["type"]] if "type" in schema else []
-        if wanted and not set(wanted) & _json_types(type_):
-            words = " or ".join(map(str, wanted))
+        if wanted and not _json_types(type_).intersection(filter(_is_text, wanted)):
+            words = " or ".join(map(str, wanted))[:MAX_WORDS]
             return f"the schema wants {words}{_at(path)}, the procedure gives {_name(type_)}"
         allowed = [schema["const"]] if "const" in schema else _list(schema.get("enum"))
         if (
@@ -102,9 +114,11 @@ class _Schema:
         ours = {field.name: field.type for field in type_.fields}
         properties = schema.get("properties")
         described: Mapping[str, Any] = properties if isinstance(properties, dict) else {}
-        for name in _list(schema.get("required")):
+        for name in filter(_is_text, _list(schema.get("required"))):
             if name not in ours:
-                return f"the schema requires {name!r}{_at(path)}, which the procedure does not give"
+                return (
+                    f"the schema requires {name[:MAX_WORDS]!r}{_at(path)}, which the procedure does not give"
+                )
         for name, field in ours.items():
             below = f"{path}.{name}" if path else name
             fits = described[name] if name in described else schema.get("additionalProperties", True)

@@ -115,3 +115,38 @@ def test_a_trace_is_not_json() -> None:
 
 def test_a_schema_that_goes_round_in_circles_ends() -> None:
     check_format(schema({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}), TOTALS, "answer")
+
+
+@pytest.mark.parametrize("key", ["allOf", "anyOf", "oneOf"])
+@pytest.mark.parametrize("result", [IntType(), TOTALS])
+def test_a_schema_that_names_itself_over_and_over_is_judged_at_once(key: str, result: Type) -> None:
+    parts = [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#/properties/net"}]
+    check_format(schema({key: parts, "properties": {"net": {key: parts}}}), result, "answer")
+
+
+def test_a_misfit_at_the_end_of_many_ways_is_found_at_once() -> None:
+    ways = {str(i): {"anyOf": [{"$ref": f"#/ways/{i + 1}"}] * 2} for i in range(40)}
+    with pytest.raises(RequestError, match="wants string, the procedure gives int"):
+        check_format(
+            schema({"$ref": "#/ways/0", "ways": {**ways, "40": {"type": "string"}}}), IntType(), "answer"
+        )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"type": [{}]}, "wants {}"),
+        ({"type": {"a": []}}, "wants {'a': "),
+        ({"type": "x" * 10_000}, "wants x{100}, the"),
+        ({"required": [{}, [], None, "y" * 10_000]}, "requires 'y{100}', which"),
+        ({"properties": {"kind": {"enum": [[], {}, "c"]}}}, "none of"),
+    ],
+)
+def test_a_schema_that_is_none_is_a_misfit_like_any_other(wanted: Any, said: str) -> None:
+    with pytest.raises(RequestError, match=said):
+        check_format(schema(wanted), TOTALS, "answer")
+
+
+@pytest.mark.parametrize("wanted", [{"$ref": 3}, {"enum": 5, "required": 5, "properties": []}, {"allOf": {}}])
+def test_what_is_no_schema_is_not_read(wanted: Any) -> None:
+    check_format(schema(wanted), TOTALS, "answer")
