@@ -19,6 +19,7 @@ from guard.config import Service
 from guard.errors import ConfigError
 from guard.proxy import routes
 from guard.proxy.admission import Admission
+from guard.proxy.protocol import Protocol
 from guard.proxy.routes import Endpoint, Handler
 from guard.telemetry.metrics import CONTENT_TYPE
 
@@ -151,7 +152,7 @@ class _Listener(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",  # refuses requests that h11 lets through in two readings
+                http=Protocol,  # on httptools, which refuses what h11 lets through in two readings
                 ws="none",
                 lifespan="off",
                 access_log=False,

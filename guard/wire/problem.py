@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import orjson
 
 from guard.errors import GuardError, RequestError, UpstreamError, UpstreamStatusError
 from guard.wire import sse
+
+MAX_MESSAGE: Final = 4_000  # characters
+MAX_PARAM: Final = 200
 
 
 class Failure(Protocol):
@@ -66,7 +69,17 @@ class ErrorAnswer:
         return sse.encode(self.body) + sse.encode(sse.DONE)
 
     def _error(self) -> dict[str, object]:
-        return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        """The error object. What a client wrote may be in it, of any length: it is cut."""
+        return {
+            "message": _cut(self.message, MAX_MESSAGE),
+            "type": self.type,
+            "param": self.param and _cut(self.param, MAX_PARAM),
+            "code": self.code,
+        }
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + "..."
 
 
 def of_failure(failure: Failure) -> ErrorAnswer:

@@ -7,12 +7,12 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.proxy.running import BODY, BOUND, PORTS, TRACE, Reply, read_reply, request, run, scripted
+from tests.proxy.running import BODY, BOUND, PORTS, TRACE, Reply, read_reply, request, run, running, scripted
 
 SERVES = """
 import sys
@@ -104,6 +104,58 @@ def test_pipelined_and_smuggled_requests_are_one_request_or_none(tmp_path: Path)
             answer = await reader.read()
             assert answer.startswith(b"HTTP/1.1 400 ")
             assert answer.count(b"HTTP/1.1") == 1
+            writer.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        (b"GET /v1/models HTTP/1.1\r\nHost: x\r\nX: ", b"y" * 50_000),
+        (b"GET /v1/models HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n" * 10_000),
+        (b"GET /", b"y" * 50_000),
+        (b"POST /v1/embeddings HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n" * 10_000),
+    ],
+    ids=["a header", "headers", "a path", "trailers"],
+)
+def test_what_is_no_body_is_bounded(tmp_path: Path, endless: tuple[bytes, bytes]) -> None:
+    begin, more = endless
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            reader, writer = await endpoint.connect()
+            writer.write(begin)
+            answer = asyncio.create_task(reader.read())
+            with suppress(ConnectionError):
+                for _ in range(40):
+                    writer.write(more)
+                    await writer.drain()
+                    await asyncio.sleep(0.002)
+            assert writer.transport.is_closing() or answer.done()
+            with suppress(ConnectionError):
+                said = await answer
+                assert b"POST" in begin or said.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+            writer.close()
+
+    run(body())
+
+
+def test_a_body_in_tiny_chunks_is_no_endless_head(tmp_path: Path) -> None:
+    data = json.dumps({**BODY, "padding": "x" * 50_000}).encode()
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in data) + b"0\r\n\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            reader, writer = await endpoint.connect()
+            for _ in range(2):
+                for piece in (head, chunks[:100_000], chunks[100_000:]):
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+                status, _, _ = await read_reply(reader)
+                assert status == 200
             writer.close()
 
     run(body())

@@ -78,3 +78,8 @@ def test_on_a_stream_it_is_an_event_and_the_end() -> None:
     events = sse.Decoder().feed(of_error(UpstreamTimeout("too slow")).frames)
     assert json.loads(events[0])["error"]["message"] == "too slow"
     assert events[1:] == [sse.DONE]
+
+
+def test_what_a_client_wrote_comes_back_cut() -> None:
+    error = RequestError("x" * 1_000_000, param="y" * 1_000_000, code="unknown_procedure")
+    assert len(of_error(error).body) < 5_000
