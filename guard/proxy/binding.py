@@ -20,7 +20,7 @@ from guard.run.messages import Message, Target
 from guard.run.policy import Policy
 from guard.run.run import Job
 from guard.trace import prompt
-from guard.wire.chat import ChatRequest, merge_system, parse_request, text_of
+from guard.wire.chat import ChatRequest, encode, merge_system, parse_request, text_of
 from guard.wire.fields import forwarded
 
 PROCEDURE_HEADER = "x-stepguard-procedure"
@@ -152,7 +152,7 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
     changed = {name: value for name, value in choice.raw.items() if name != "stepguard"}
     if choice.route and choice.route.upstream_model:
         changed["model"] = choice.route.upstream_model
-    return Unbound(upstream=upstream, body=body if changed == choice.raw else orjson.dumps(changed))
+    return Unbound(upstream=upstream, body=body if changed == choice.raw else encode(changed))
 
 
 def bind(service: Service, choice: Choice, body: bytes) -> Bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from guard.errors import RequestError
 
 Message = dict[str, object]
+
+MAX_TOKENS = 10**9  # that a model server can believably have read or written
 
 
 # --- the client's request ------------------------------------------------------------------------
@@ -87,12 +89,21 @@ def parse_request(body: bytes) -> ChatRequest:
         raise RequestError(f"the body is no JSON: {error}", code="invalid_json") from None
     if not isinstance(raw, dict):
         raise RequestError("the body must be a JSON object", code="invalid_json")
+    encode(raw)  # what cannot be sent on is refused before anything is spent
     if isinstance(raw.get("stepguard"), dict) and raw["stepguard"].get("inputs"):
         raw["stepguard"] = _exact(body)["stepguard"]
     try:
         return ChatRequest.model_validate(raw)
     except ValidationError as error:
         raise _first_problem(error) from None
+
+
+def encode(body: Mapping[str, object]) -> bytes:
+    """Make a request body. Raises `RequestError` where it is nested more deeply than JSON is written."""
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        raise RequestError("the body is nested too deeply", code="invalid_json") from None
 
 
 def _exact(body: bytes) -> dict[str, Any]:
@@ -141,10 +152,15 @@ def merge_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 
 
 class WireUsage(BaseModel):
-    """`usage`, as far as it is read."""
+    """`usage`, as far as it is read. Numbers that cannot be meant count as not told."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+
+    @field_validator("prompt_tokens", "completion_tokens", mode="before")
+    @classmethod
+    def _plausible(cls, tokens: Any) -> Any:
+        return tokens if type(tokens) is int and 0 <= tokens <= MAX_TOKENS else None
 
 
 class _Said(BaseModel):
@@ -166,7 +182,7 @@ class _Said(BaseModel):
 
 
 class _Choice(BaseModel):
-    index: int = 0
+    index: int | None = None
     delta: _Said | None = None
     message: _Said | None = None
     finish_reason: str | None = None
@@ -176,6 +192,11 @@ class _Answer(BaseModel):
     choices: list[_Choice] | None
     usage: WireUsage | None = None
     error: Any = None
+
+    @field_validator("usage", mode="before")
+    @classmethod
+    def _told(cls, usage: Any) -> Any:
+        return usage if isinstance(usage, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +247,7 @@ def read_any_piece(data: bytes) -> Piece | InBandError | None:
     if answer.error:
         return read_error(data)
     for choice in answer.choices or ():
-        if choice.index == 0:
+        if not choice.index:
             said = choice.delta or choice.message or _NOTHING
             thought = len(said.reasoning_content or said.reasoning or "")
             return Piece(said.content or "", thought, choice.finish_reason, answer.usage)

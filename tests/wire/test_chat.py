@@ -233,6 +233,28 @@ def test_a_chunk_says_what_the_first_choice_says(data: bytes, read: tuple[str, i
     assert read_piece(data) == Piece(*read, None)
 
 
+@pytest.mark.parametrize(
+    "usage",
+    ["[]", "3", '"x"', '{"prompt_tokens": -5, "completion_tokens": "many"}', '{"completion_tokens": 1e30}'],
+)
+def test_usage_that_cannot_be_meant_is_none_and_spoils_no_text(usage: str) -> None:
+    chunk = '{"choices":[{"index":null,"delta":{"content":"x"},"finish_reason":null}],"usage":' + usage + "}"
+    piece = read_piece(chunk.encode())
+    assert isinstance(piece, Piece)
+    assert piece.text == "x"
+    told = piece.usage
+    assert told is None or (told.prompt_tokens, told.completion_tokens) == (None, None)
+
+
+@pytest.mark.parametrize("field", ["x", "metadata", "messages"])
+def test_what_is_nested_too_deeply_to_be_sent_on_is_refused(field: str) -> None:
+    deep = b"[" * 300 + b"]" * 300
+    value = b'[{"role":"user","content":%s}]' % deep if field == "messages" else deep
+    with pytest.raises(RequestError, match="nested too deeply") as caught:
+        parse_request(body()[:-1] + b',"%s":%s}' % (field.encode(), value))
+    assert caught.value.code == "invalid_json"
+
+
 def test_usage_is_read_where_it_is_given() -> None:
     piece = read_piece(b'{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"x":{}}}')
     assert isinstance(piece, Piece)
