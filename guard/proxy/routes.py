@@ -33,7 +33,16 @@ MODELS_S: Final = 5.0  # how long the upstream's own list of models is waited fo
 BUSY: Final = 503
 RETRY_AFTER_S: Final = 1.0
 # Endpoints that generate, of all kinds of server; a bound request there would slip past the guard.
-GENERATING: Final = ("/completions", "/responses", "/messages")
+GENERATING: Final = (
+    "/completions",
+    "/completion",
+    "/responses",
+    "/messages",
+    "/chat",
+    "/generate",
+    "/infill",
+)
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 JSON: Final = (("content-type", "application/json"),)
 
 _INTERNAL: Final = ErrorAnswer(
@@ -135,7 +144,7 @@ async def other(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     service = endpoint.service
     body = await exchange.body(service.config.server.max_body_bytes)
     path = _normal(_path(exchange))
-    generates = exchange.method == "POST" and path.endswith(GENERATING)
+    generates = exchange.method not in READING and path.endswith(GENERATING)
     if generates and choose(service, caller, body).procedure:
         raise RequestError(
             f"a request that is bound to a procedure cannot be made to /v1{path}; use /v1/chat/completions",
@@ -224,7 +233,7 @@ def _normal(path: str) -> str:
     """Give the path that a lenient server may read: unescaped, without `.`, `..` and empty segments."""
     while (unescaped := unquote(path)) != path:
         path = unescaped
-    plain = re.split("[?#;]", path)[0].strip().replace("\\", "/").lower()
+    plain = re.split("[?#;\0]", path)[0].strip().replace("\\", "/").lower()
     return posixpath.normpath("/" + plain.lstrip("/"))
 
 

@@ -157,6 +157,11 @@ def test_the_other_generating_endpoints_cannot_slip_past_the_guard(tmp_path: Pat
         "/v1/chat%5Ccompletions",
         "/v1/chat/completions%253Fx",
         "/v1/chat/./completions;x",
+        "/v1/chat/completions%00",
+        "/v1/completion",
+        "/v1/infill",
+        "/v1/api/chat",
+        "/v1/api/generate",
     ]
 
     async def body() -> None:
@@ -164,6 +169,8 @@ def test_the_other_generating_endpoints_cannot_slip_past_the_guard(tmp_path: Pat
             for path in paths:
                 reply = await endpoint.post({"model": "any" if "/p/" in path else "chain"}, path=path)
                 assert reply.error["code"] == "unsupported_endpoint", path
+            reply = await endpoint.post({"model": "chain"}, path="/v1/chat/completions", method="PUT")
+            assert reply.error["code"] == "unsupported_endpoint"
 
     run(body())
 
