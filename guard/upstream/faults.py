@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -21,6 +22,7 @@ from guard.upstream.reading import shown, status_error
 from guard.wire.chat import read_error
 
 MAX_RETRY_AFTER_S: Final = 86_400.0
+_NUMBER: Final = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 
 def of_exception(error: Exception) -> UpstreamError:
@@ -79,10 +81,9 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
+    if text is None or not _NUMBER.fullmatch(text):
         return None
+    value = float(text)
     return value if math.isfinite(value) else None
 
 
@@ -91,5 +92,5 @@ def _seconds_between(now: str | None, then: str | None) -> float | None:
         return None
     try:
         return (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

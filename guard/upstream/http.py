@@ -191,7 +191,7 @@ class HttpUpstream:
                     allow_redirects=False,
                     trace_request_ctx=connection,
                 )
-            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
                 if not connection.reused:
                     raise
 

@@ -72,7 +72,8 @@ class AnswerReader:
         if told is not None and told.completion_tokens:
             usage = Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
         else:
-            usage = Usage(prompt=self._prompt_tokens, completion=self._tokens, estimated=True)
+            written = self._tokens + self._unsaid  # thoughts that no text followed were paid for, too
+            usage = Usage(prompt=self._prompt_tokens, completion=written, estimated=True)
         return Ended(self.finish_reason, usage)
 
     def _sniff(self, data: bytes) -> bytes:

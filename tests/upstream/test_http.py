@@ -232,6 +232,11 @@ def test_thoughts_are_paid_for_and_not_read() -> None:
     assert heard == [Text("3", 22), Ended("stop", Usage(prompt=4, completion=22, estimated=True))]
 
 
+def test_thoughts_that_nothing_follows_are_paid_for_too() -> None:
+    heard = answered(streams(said(None, reasoning_content="x" * 80), said(None, "stop"), DONE))
+    assert heard == [Ended("stop", Usage(prompt=4, completion=20, estimated=True))]
+
+
 def test_content_in_parts_and_other_choices_are_understood() -> None:
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "3"}]
     second = {"index": 1, "delta": {"content": "no"}, "finish_reason": None}
@@ -461,6 +466,22 @@ def test_a_pooled_connection_that_the_server_has_closed_costs_nothing() -> None:
     run(body())
 
 
+def test_a_pooled_connection_that_the_server_resets_costs_nothing() -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.stream(said("1", "stop"), DONE)
+        await connection.request()
+        connection.reset()
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server) as upstream:
+            assert text_in(await hear(upstream)) == "1"
+            assert text_in(await hear(upstream)) == "1"
+            assert len(server.connections) == 2
+
+    run(body())
+
+
 def test_a_fresh_connection_that_is_dropped_is_a_fault_at_once() -> None:
     async def behave(connection: Connection) -> None:
         await connection.request()
@@ -523,6 +544,9 @@ def test_a_status_that_may_pass_may_be_tried_again(status: int) -> None:
         (["Retry-After: inf"], None),
         (["Retry-After: nan"], None),
         (["Retry-After: soon"], None),
+        (["Retry-After: 1_0"], None),
+        (["Retry-After: ٣"], None),
+        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Fri, 31 Dec 99999999999 23:59:59 GMT"], None),
         (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], 7),
         (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 02:00:07 GMT"], 0),
         (["Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], None),
