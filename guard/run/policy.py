@@ -20,6 +20,7 @@ from guard.run.messages import Strategy
 BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
 LONGEST_WAIT_S: Final = 10.0  # a server that asks for more is given up
 RETRY_TEMPERATURE: Final = (0.5, 0.15, 1.2)  # start, increase a retry, ceiling
+SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
 
 class Action(StrEnum):
@@ -207,7 +208,9 @@ def temperature(policy: Policy, asked: float | None, tries: int) -> float | None
 
 def seed(policy: Policy, asked: int | None, retries: int) -> int | None:
     """Give the seed of a generation: the client's for the first attempt, another one for each retry."""
-    return asked + retries if asked is not None and policy.vary else asked
+    if asked is None or not policy.vary:
+        return asked
+    return asked + retries if asked + retries < SEEDS else asked - retries
 
 
 def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: int) -> int:

@@ -67,6 +67,7 @@ from guard.run.progress import Progress
 __all__ = ["Job", "Policy", "Run"]
 
 CLIENTS_FAULT: Final = frozenset({400, 413, 422})  # another upstream would say the same
+BLANK: Final = 16  # characters of white space around the closing line
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -250,7 +251,7 @@ class Run:
         """Take text behind all that a generation was opened for."""
         tail = generation.tail + piece
         closing = self._progress.end if self._progress.answered else ""
-        if closing.startswith(tail.strip()):
+        if closing.startswith(tail.strip()) and len(tail) <= len(closing) + BLANK:
             generation.tail = tail
             return []
         ignored = Ignored(text=tail, at=len(self._progress.verified), why="behind all that was asked for")

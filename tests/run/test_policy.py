@@ -316,6 +316,7 @@ def test_each_retry_has_a_seed_of_its_own() -> None:
     assert [seed(POLICY, 7, n) for n in range(3)] == [7, 8, 9]
     assert seed(POLICY, None, 3) is None
     assert seed(Policy(vary=False), 7, 3) == 7
+    assert [seed(POLICY, 2**63 - 1, n) for n in range(2)] == [2**63 - 1, 2**63 - 2], "64 bits hold no more"
 
 
 def test_a_resume_is_like_what_failed_before_it_and_a_scaffold_is_not() -> None:

@@ -306,6 +306,21 @@ def test_text_behind_the_answer_changes_nothing_and_is_cut() -> None:
     )
 
 
+def test_blank_text_without_end_behind_the_answer_is_cut() -> None:
+    play = Playbook(sums()) << opens() >> says(TRACE.removeprefix(f"{BEGIN}1").removesuffix("@end 3fa92c\n"))
+    play = play << emits("1") << emits("2") << emits("3") << emits("4")
+    longest = len("@end 3fa92c\n") + 16
+    for _ in range(longest - 1):
+        play = play >> says("\n")
+    assert (
+        play
+        >> says(" \n")
+        << ignores("\n" * (longest - 1) + " \n")
+        << closes(Result.PASSED)
+        << finishes(Outcome.ACCEPTED_FIRST, answer="11", trace=TRACE)
+    )
+
+
 def test_a_malformed_line_is_resumed_once_and_then_rejected() -> None:
     play = (
         Playbook(sums())
