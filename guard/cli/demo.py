@@ -28,12 +28,13 @@ from guard.trace import prompt, render
 from guard.upstream.local import HOW_TO_INSTALL, require_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from openai import AsyncOpenAI
 
 LONGEST_ANSWER: Final = 400  # tokens that the unguarded model may write: about twice a faithful trace
 KEPT_PORT: Final = 8000
+STOPPED: Final = 130  # the exit code of what Ctrl-C has ended
 
 _QUIET: Final = frozenset({Strategy.INITIAL, Strategy.DECISION})  # generations that no violation opened
 
@@ -79,19 +80,17 @@ def require_extra() -> None:
 async def show(model: Path, out: Terminal, *, keep: bool) -> int:
     """Show the product at work with a model file. Returns the exit code; no process is left behind.
 
-    `keep` serves on until the process is told to stop. Raises `UpstreamError` where the model cannot be run.
+    `keep` serves on until the process is told to stop. It can be told at any time; where there was more
+    to show, the code is 130 then. Raises `UpstreamError` where the model cannot be run.
     """
     logging.getLogger().addHandler(logging.NullHandler())
     recorder = Recorder()
     service = _service(model, recorder, port=KEPT_PORT if keep else 0)
-    out.line(f"model: {model.stem}, in a child process on this machine")
+    out.paragraph(f"model: {model.stem}, in a child process on this machine")
     started = perf_counter()
-    async with _serving(service) as (addresses, served):
-        from openai import AsyncOpenAI  # noqa: PLC0415 (an extra, and a second to import)
-
-        async with AsyncOpenAI(base_url=f"{addresses.client}/v1", api_key="unused", max_retries=0) as client:
-            for case in CASES:
-                await _compare(case, service.programs[case.procedure], client, recorder, out)
+    async with _serving(service) as (addresses, served, stop):
+        if not await _done_before(stop, _compare_all(service, f"{addresses.client}/v1", recorder, out)):
+            return STOPPED
         _explain(out)
         out.line(f"\n{perf_counter() - started:.0f} s after the model was there.")
         _try_it(addresses, out, keep=keep)
@@ -113,11 +112,19 @@ def _service(model: Path, recorder: Recorder, *, port: int) -> Service:
 
 
 @asynccontextmanager
-async def _serving(service: Service) -> AsyncIterator[tuple[Addresses, asyncio.Task[None]]]:
-    """Serve in this process; at the end the endpoint and the model's process are gone."""
+async def _serving(service: Service) -> AsyncIterator[tuple[Addresses, asyncio.Task[None], asyncio.Event]]:
+    """Serve in this process; at the end the endpoint and the model's process are gone.
+
+    Gives the addresses, the task that serves, and the event that tells it to stop, as Ctrl-C does.
+    """
     ready: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
     stop = asyncio.Event()
-    served = asyncio.create_task(serve(service, ready=ready.set_result, stop=stop))
+
+    def serving(found: Addresses) -> None:
+        if not ready.done():  # Ctrl-C may have come before
+            ready.set_result(found)
+
+    served = asyncio.create_task(serve(service, ready=serving, stop=stop))
     try:
         served.add_done_callback(lambda _: ready.cancel())  # whatever kept it from serving is raised below
         try:
@@ -126,11 +133,25 @@ async def _serving(service: Service) -> AsyncIterator[tuple[Addresses, asyncio.T
             if served.done():
                 await served
             raise
-        yield addresses, served
+        yield addresses, served, stop
     finally:
         stop.set()
         with suppress(asyncio.CancelledError):
             await served
+
+
+async def _done_before(stop: asyncio.Event, work: Coroutine[None, None, None]) -> bool:
+    """Do some work, but let go of it when there is to be a stop; tell whether it was done."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if not stop.is_set():
+            await working
+        return not stop.is_set()
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait([working, stopping])
 
 
 # --- what happened behind the endpoint -----------------------------------------------------------
@@ -192,6 +213,14 @@ class Unguarded:
     answer: str | None
     text: str
     tokens: int
+
+
+async def _compare_all(service: Service, url: str, recorder: Recorder, out: Terminal) -> None:
+    from openai import AsyncOpenAI  # noqa: PLC0415 (an extra, and a second to import)
+
+    async with AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
+        for case in CASES:
+            await _compare(case, service.programs[case.procedure], client, recorder, out)
 
 
 async def _compare(
@@ -293,7 +322,7 @@ def _summary(unguarded: Unguarded, answer: str | None, right: str, history: Hist
         out.paragraph(line, indent="  ")
     written = sum(usage.completion for usage in finish.usage)
     discarded = sum(turn.discarded for turn in history.turns if isinstance(turn, Close))
-    out.line(
+    out.paragraph(
         f"tokens written: unguarded {unguarded.tokens}; guarded {written} in "
         f"{finish.generations} generations, {discarded} of them discarded"
     )
@@ -340,13 +369,13 @@ def _try_it(addresses: Addresses, out: Terminal, *, keep: bool) -> None:
     out.heading("Try it yourself")
     if keep:
         client = addresses.client
-        out.line(
-            f"The endpoint stays at {client}/v1 until you press Ctrl-C. Metrics: {addresses.admin}/metrics"
-        )
+        out.line(f"The endpoint stays at {client}/v1 until you press Ctrl-C.")
+        out.line(f"Metrics: {addresses.admin}/metrics")
     else:
         out.line("stepguard demo --keep    # or: stepguard serve")
     out.line()
-    out.line(f"curl {client}/v1/chat/completions -H 'content-type: application/json' \\")
+    out.line(f"curl {client}/v1/chat/completions \\")
+    out.line("  -H 'content-type: application/json' \\")
     out.line("""  -d '{"model": "chain", "messages": [{"role": "user", "content": "Go."}],""")
     out.line("""       "stepguard": {"inputs": {"a": 14, "b": 8}}}'""")
     out.line()

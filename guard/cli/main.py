@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return UNAVAILABLE
     except KeyboardInterrupt:
-        return 130
+        return demo.STOPPED
     except BrokenPipeError:  # `stepguard show F | head`
         _drop_output()
         return OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,7 +47,29 @@ def test_the_demo_shows_both_sides_and_leaves_nothing_behind() -> None:
     assert done.stdout.count("unguarded: ") == 2
     assert done.stdout.count("\nguarded: ") == 2
     assert "\x1b" not in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("after", ["model: ", "chain: "], ids=["as it starts", "at its first request"])
+def test_the_demo_can_be_stopped_at_any_time(after: str) -> None:
+    mark = f"STEPGUARD_TEST_MARK={uuid4()}"
+    with subprocess.Popen(
+        [sys.executable, "-m", "guard", "demo"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **dict([mark.split("=")])},
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        assert any(line.startswith(after) for line in demo.stdout)
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(60) == 130
+        assert not demo.stderr.read()
+    assert not descendants(mark)
 
 
 @pytest.mark.parametrize("command", ["demo", "serve"])
