@@ -21,6 +21,8 @@ from guard.errors import RequestError
 STALL_S: Final = 30.0  # a client that takes nothing for so long is gone
 BODY_S: Final = 60.0  # until a request has been sent
 
+HEADER_TEXT: Final = ("utf-8", "surrogateescape")  # as aiohttp reads and writes headers
+
 HeaderPairs = Iterable[tuple[str, str]]
 
 
@@ -125,9 +127,12 @@ class Exchange:
         await self._message({"type": "http.response.body", "body": body})
 
     async def begin(self, status: int, headers: HeaderPairs) -> None:
-        """Send the status and the headers: there is no way back."""
+        """Send the status and the headers: there is no way back.
+
+        Bytes of an upstream's headers that are no UTF-8 come, and leave, as surrogates.
+        """
+        raw = [(name.lower().encode("latin-1"), value.encode(*HEADER_TEXT)) for name, value in headers]
         self.committed = True
-        raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         await self._message({"type": "http.response.start", "status": status, "headers": raw})
 
     async def write(self, data: bytes) -> None:

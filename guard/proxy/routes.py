@@ -20,7 +20,7 @@ from guard.errors import GuardError, RequestError, UpstreamError
 from guard.proxy.admission import Admission, Keys
 from guard.proxy.binding import Caller, bind, choose, passes, route_for
 from guard.proxy.delivery import Call, deliver
-from guard.proxy.exchange import ClientGone, Exchange, Interrupted
+from guard.proxy.exchange import HEADER_TEXT, ClientGone, Exchange, Interrupted
 from guard.proxy.responses import DONE
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
@@ -211,7 +211,9 @@ async def _pass(service: Service, exchange: Exchange, caller: Caller, upstream: 
 
 
 def _passage(exchange: Exchange, body: bytes) -> Passage:
-    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in exchange.scope["headers"])
+    pairs = (
+        (name.decode("latin-1"), value.decode(*HEADER_TEXT)) for name, value in exchange.scope["headers"]
+    )
     return Passage(
         method=exchange.method,
         path=_path(exchange),

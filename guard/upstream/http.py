@@ -147,7 +147,7 @@ class HttpUpstream:
         try:
             yield PassageAnswer(
                 status=response.status,
-                headers=tuple(_end_to_end(response.headers.items())),
+                headers=tuple(_end_to_end(response.headers.items(), drop=_no_length(response.status))),
                 body=self._body(response),
             )
         finally:
@@ -283,6 +283,11 @@ async def _settle(response: aiohttp.ClientResponse) -> None:
                 await response.content.readany()
     except (aiohttp.ClientError, OSError):
         return
+
+
+def _no_length(status: int) -> str:
+    """The header that an answer without a body must not have here: a length would promise one."""
+    return "content-length" if status in {204, 304} else ""
 
 
 def _end_to_end(headers: Iterable[tuple[str, str]], *, drop: str = "") -> Headers:

@@ -401,6 +401,44 @@ def test_other_paths_pass_with_their_method_query_and_status(tmp_path: Path) -> 
     run(body())
 
 
+def test_headers_pass_byte_for_byte_whatever_their_encoding(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    async def behave(connection: Connection) -> None:
+        seen.append(await connection.reader.readuntil(b"\r\n\r\n"))
+        name = "X-Name: 日本é\r\n".encode() + b"X-Old: \xe9\r\n"
+        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + name + b"\r\nok")
+
+    async def body() -> None:
+        async with before(tmp_path, behave) as (endpoint, _):
+            reader, writer = await endpoint.connect()
+            writer.write(request(b"", path="/v1/files", method="GET", x_title="日本é"))
+            answer = await reader.readuntil(b"ok")
+            writer.close()
+            assert "x-name: 日本é\r\n".encode() in answer
+            assert b"x-old: \xe9\r\n" in answer
+            assert "x-title: 日本é\r\n".encode() in seen[0].replace(b"X-Title", b"x-title")
+
+    run(body())
+
+
+@pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
+def test_an_answer_that_has_no_body_passes_though_it_names_a_length(
+    tmp_path: Path, status: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(head(status, "Content-Length: 10", "Etag: x"))
+
+    async def body() -> None:
+        async with before(tmp_path, behave) as (endpoint, _):
+            reply = await endpoint.post(path="/v1/files", method="GET")
+            assert (reply.status, reply.body, reply.headers["etag"]) == (int(status[:3]), b"", "x")
+
+    run(body())
+    assert not caplog.records
+
+
 def test_what_passes_through_is_cut_where_the_upstream_breaks_off(tmp_path: Path) -> None:
     async def behave(connection: Connection) -> None:
         await connection.request()
