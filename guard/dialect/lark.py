@@ -30,7 +30,7 @@ from guard.dialect.tree import (
 )
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
-from guard.procedure.model import Value
+from guard.procedure.model import StepKind, Value
 
 __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 
@@ -74,19 +74,22 @@ def narrow(
     """
     steps, ending = _ahead(program, inputs, observed, stop=stop_at_decision)
     complete = ending is not None and ending.kind is not EndKind.FAILED
+    undetermined = ending is not None and ending.kind is EndKind.UNDETERMINED
+    # The condition that nobody can know yet: its value and what follows from it go together.
+    fork = steps[-1] if undetermined and steps[-1].kind is not StepKind.LOOP else None
     lines: dict[str, Node] = {}
     rules: dict[str, Node] = {}
     given: set[str] = set()
     if not observed and not prefix_tail:
         lines["begin"] = Literal(f"@begin {program.name} {nonce}\n")
     for step in steps:
-        written = line(step, level, prefix_tail)
+        written = line(step, level, prefix_tail, valued=step is not fork)
         prefix_tail = ""
         lines[rule_name(step.path)] = written.node
         rules |= written.rules
         given |= {step.path} if written.given else set()
-    if ending is not None and ending.kind is EndKind.UNDETERMINED:
-        lines["rest"] = outline(program, ending.path, rules)
+    if undetermined:
+        lines["rest"] = outline(program, steps[-1].path, rules)
         rules["end"] = Literal(f"@end {nonce}\n")
     elif complete:
         lines["end"] = Literal(f"@end {nonce}\n".removeprefix(prefix_tail))

@@ -51,13 +51,16 @@ def rule_name(path: str) -> str:
     return "s" + path.replace("[", "x").replace("].", "d").replace(".", "d").replace("]", "")
 
 
-def line(expected: Expected, level: Level, written: str = "") -> Line:
+def line(expected: Expected, level: Level, written: str = "", *, valued: bool = True) -> Line:
     """Give what may follow `written`, which is "" or a beginning of the step's canonical line.
 
-    Raises InvalidState where it is neither.
+    With `valued` False the line ends in front of its last value. Raises InvalidState where `written` is
+    no beginning of the line.
     """
     rules: dict[str, Node] = {}
     pieces = list(_pieces(expected, level, rules))
+    if not valued:
+        pieces = pieces[:-3]  # the value, the tail and the line's end
     rest = _behind(pieces, written)
     settled = pieces[: len(pieces) - len(rest)] + [piece for piece in rest if piece.fixed]
     return Line(sequence(*(piece.node for piece in rest)), rules, any(piece.operand for piece in settled))
@@ -72,6 +75,8 @@ def _behind(pieces: Sequence[_Piece], written: str) -> list[_Piece]:
         if len(piece.text) > len(written):
             return [_fixed(piece.text[len(written) :], operand=piece.operand), *pieces[index + 1 :]]
         written = written[len(piece.text) :]
+    if written:
+        raise InvalidState(f"the line that is due ends in front of {written!r}")
     return []
 
 

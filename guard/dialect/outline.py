@@ -45,7 +45,8 @@ Block = tuple[Step, ...]
 def outline(program: Program, path: str, rules: dict[str, Node]) -> Node:
     """Give what may follow the line at a path, up to the answer, followed by the rule `end`.
 
-    The line is that of a branch, loop or requirement. Rules are added to `rules`.
+    The line is the header of a loop, which has been written, or that of a condition, which has been
+    written up to its value. Rules are added to `rules`.
     """
     return _Outline(program, rules, [int(number) for number in _PASS.findall(path)]).behind(
         program.procedure.body, _PASS.sub("", path), Literal(""), "", Rule("end")
@@ -72,11 +73,12 @@ class _Outline:
                 return choice(self._loop(step, base, above, rest), rest)
             case For(number=own, body=body):
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
-                return self.behind(body, number, current, own, self._loop(step, base, above, rest))
+                then = self._named(choice(self._loop(step, base, above, rest), rest))
+                return self.behind(body, number, current, own, then)
             case Require(otherwise=end):
-                return choice(self._line(end, base, above, Rule("end")), rest)
-            case _:
-                return rest
+                return _either(rest, self._line(end, base, above, Rule("end")))
+            case _:  # a check, which goes on only where it holds
+                return sequence(_TRUE, rest)
 
     def _inside_branch(
         self, branches: tuple[Branch, ...], number: str, base: Node, above: str, then: Node
@@ -85,7 +87,7 @@ class _Outline:
         if branch.number != number:
             return self.behind(branch.body, number, base, above, then)
         taken = self.block(branch.body, base, above, then)
-        return choice(taken, self._arms(branches[index + 1 :], base, above, then))
+        return _either(taken, self._arms(branches[index + 1 :], base, above, then))
 
     def block(self, steps: Block, base: Node, above: str, then: Node) -> Node:
         """Give the rule of some statements in order, and of what follows them."""
@@ -108,8 +110,8 @@ class _Outline:
                 loop = self._loop(step, base, above, then)
                 return sequence(*header, hole(IntType()), Literal("\n"), choice(loop, then))
             case Require(otherwise=end):
-                refused = sequence(_FALSE, self._line(end, base, above, Rule("end")))
-                return sequence(*self._condition(step, base, above), choice(sequence(_TRUE, then), refused))
+                refused = self._line(end, base, above, Rule("end"))
+                return sequence(*self._condition(step, base, above), _either(then, refused))
             case Check():
                 return sequence(*self._condition(step, base, above), _TRUE, then)
             case _:
@@ -123,8 +125,7 @@ class _Outline:
         if branch.condition is None:
             return taken
         others = self._arms(rest, base, above, then)
-        ways = choice(sequence(_TRUE, taken), sequence(_FALSE, others))
-        return self._named(sequence(*self._condition(branch, base, above), ways))
+        return self._named(sequence(*self._condition(branch, base, above), _either(taken, others)))
 
     def _loop(self, step: For, base: Node, above: str, then: Node) -> Node:
         """Give the rule of one more pass, which leads to another one or to what stands behind the loop."""
@@ -171,6 +172,10 @@ class _Outline:
                 return sequence(optional(expression, Literal(" = ")), hole(DecimalType()))
             case _:
                 return sequence(optional(expression, Literal(" = ")), hole(kind))
+
+
+def _either(holds: Node, fails: Node) -> Node:
+    return choice(sequence(_TRUE, holds), sequence(_FALSE, fails))
 
 
 def _holds(step: Step, number: str) -> bool:

@@ -21,10 +21,14 @@ CHARS: Final = 600
 FREE_CHARS: Final = 1_900  # of a working that is no such expression; llama.cpp takes no repetition over 2,000
 
 _DIGIT = Chars((("0", "9"),))
+# With its sign, so that a lexer need not choose between a sign alone and the beginning of a number.
 _OPERAND = Terminal(
     "operand",
     sequence(
-        Repeat(_DIGIT, 1, DIGITS), optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)), optional(Literal("%"))
+        optional(Literal("-")),
+        Repeat(_DIGIT, 1, DIGITS),
+        optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)),
+        optional(Literal("%")),
     ),
 )
 
