@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from guard.dialect.line import Level, line, rule_name
 from guard.dialect.outline import outline
@@ -34,7 +34,9 @@ from guard.procedure.model import StepKind, Value
 
 __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 
-MAX_LINES = 400  # of one grammar; a longer trace is written in several generations
+MAX_LINES: Final = 400  # written out; the rest is for another generation, or open where there is none
+
+_CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.REQUIRE, StepKind.CHECK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +70,16 @@ def narrow(
     `observed` has one entry for each verified step, in order: its value (only those of decided steps
     matter). `prefix_tail` is what the assistant has said already of the line that is due: "" (also:
     nothing at all), its path, or more of it. With `stop_at_decision` the grammar ends in front of the
-    first line that hangs on a value which is still to be decided; else it goes on, open, to `@end`.
+    first line that hangs on a value which is still to be decided, or behind `MAX_LINES`; else it goes
+    on to `@end`, open from there on.
 
     Raises InvalidState where `prefix_tail` is no beginning of the line that is due.
     """
     steps, ending = _ahead(program, inputs, observed, stop=stop_at_decision)
     complete = ending is not None and ending.kind is not EndKind.FAILED
     undetermined = ending is not None and ending.kind is EndKind.UNDETERMINED
-    # The condition that nobody can know yet: its value and what follows from it go together.
-    fork = steps[-1] if undetermined and steps[-1].kind is not StepKind.LOOP else None
+    # Where a condition comes last, its value and what follows from it go together.
+    fork = steps[-1] if undetermined and steps[-1].kind in _CONDITIONS else None
     lines: dict[str, Node] = {}
     rules: dict[str, Node] = {}
     given: set[str] = set()
@@ -113,7 +116,9 @@ def _ahead(
             step = next(due)
         except StopIteration as end:
             return steps, end.value
-        if stop and (len(steps) == MAX_LINES or (step.decision is None and not step.known)):
+        if len(steps) == MAX_LINES:
+            return steps, None if stop else Ending(EndKind.UNDETERMINED, path=step.path)
+        if stop and step.decision is None and not step.known:
             return steps, None
         steps.append(step)
 

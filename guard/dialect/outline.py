@@ -1,6 +1,6 @@
 """What may still come where the order of the steps hangs on what nobody has decided yet.
 
-The statements behind such a step become rules: one for each, that ends in the rule of what follows. Both
+The statements behind such a line become rules: one for each, that ends in the rule of what follows. Both
 arms of a branch lead to what stands behind it, and a loop's body leads back to the loop, so the rules are
 as many as the statements, however the procedure goes on. Passes of loops have open numbers.
 """
@@ -45,8 +45,7 @@ Block = tuple[Step, ...]
 def outline(program: Program, path: str, rules: dict[str, Node]) -> Node:
     """Give what may follow the line at a path, up to the answer, followed by the rule `end`.
 
-    The line is the header of a loop, which has been written, or that of a condition, which has been
-    written up to its value. Rules are added to `rules`.
+    The line has been written, that of a condition up to its value. Rules are added to `rules`.
     """
     return _Outline(program, rules, [int(number) for number in _PASS.findall(path)]).behind(
         program.procedure.body, _PASS.sub("", path), Literal(""), "", Rule("end")
@@ -63,7 +62,7 @@ class _Outline:
     made: int = field(default=0)
 
     def behind(self, block: Block, number: str, base: Node, above: str, then: Node) -> Node:
-        """Give what follows the header of the statement `number`, which stands in the block or below."""
+        """Give what follows the line of the statement `number`, which stands in the block or below."""
         index, step = next((i, step) for i, step in enumerate(block) if _holds(step, number))
         rest = self.block(block[index + 1 :], base, above, then)
         match step:
@@ -77,8 +76,10 @@ class _Outline:
                 return self.behind(body, number, current, own, then)
             case Require(otherwise=end):
                 return _either(rest, self._line(end, base, above, Rule("end")))
-            case _:  # a check, which goes on only where it holds
+            case Check():
                 return sequence(_TRUE, rest)
+            case _:
+                return rest
 
     def _inside_branch(
         self, branches: tuple[Branch, ...], number: str, base: Node, above: str, then: Node

@@ -337,6 +337,20 @@ def test_a_grammar_never_has_more_lines_than_its_cap() -> None:
     assert_takes(second.grammar, behind(made, steps, MAX_LINES, second))
 
 
+@pytest.mark.parametrize("body", ["t = t + x", "if x > 0\n      t = t + x", "check x > 0\n    t = t + x"])
+def test_behind_the_cap_the_rest_is_open_where_the_model_cannot_be_asked_again(body: str) -> None:
+    made = program(
+        f"procedure p(xs: list of int) -> int\n  t = 0\n  for x in xs at most 500\n    {body}\n  return t\n"
+    )
+    inputs: dict[str, Value] = {"xs": (1,) * 450}
+    steps, _ = reference(made, inputs, {})
+    for at in (0, 1, 2, 3):
+        grammar = narrowed(made, inputs, steps, at, stop=False)
+        assert grammar.grammar is not None
+        assert len(grammar.grammar.rules) < MAX_LINES + 60
+        assert_takes(grammar.grammar, behind(made, steps, at, grammar))
+
+
 def test_a_procedure_that_cannot_go_on_leaves_nothing_to_write() -> None:
     made = program("procedure p(a: int) -> int\n  b = a + 1\n  check b > 5\n  return b\n")
     first = narrow(made, {"a": 1}, (), level=Level.OPERANDS, nonce=NONCE, stop_at_decision=True)
