@@ -14,7 +14,7 @@ from typing import Final
 from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import Extract, If, Judge, StepKind, TextType, Type, Value
+from guard.procedure.model import Extract, If, Judge, ListType, RecordType, StepKind, TextType, Type, Value
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
 
@@ -109,7 +109,7 @@ def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
     decision = expected.decision
     if decision is None or not decision.quote:
         return ()
-    for word in _leaves(value):
+    for word in _leaves(value, decision.type):
         for _, text in decision.sources:
             found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
             if found is not None:
@@ -117,18 +117,21 @@ def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
     return default_quotes(expected)
 
 
-def _leaves(value: Value) -> Iterator[str]:
-    match value:
-        case tuple():
-            for item in value:
-                yield from _leaves(item)
-        case dict():
-            for item in value.values():
-                yield from _leaves(item)
-        case bool():
+def _leaves(value: Value, kind: Type) -> Iterator[str]:
+    """The parts of a value as they may stand in a text."""
+    match value, kind:
+        case tuple(), ListType(item=item):
+            for one in value:
+                yield from _leaves(one, item)
+        case dict(), RecordType(fields=fields):
+            for field in fields:
+                yield from _leaves(value[field.name], field.type)
+        case bool() | "", _:
             pass
+        case str(), _:
+            yield value
         case _:
-            yield str(value)
+            yield spell(value, kind)
 
 
 def _around(text: str, start: int, end_: int) -> str:
