@@ -159,3 +159,21 @@ def test_a_body_in_tiny_chunks_is_no_endless_head(tmp_path: Path) -> None:
             writer.close()
 
     run(body())
+
+
+def test_an_offer_of_http_2_is_declined_and_the_request_answered(tmp_path: Path) -> None:
+    offer = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
+    note = {**BODY, "messages": [{"role": "user", "content": "a\r\nUpgrade: x\r\n\r\nupgrade: y"}]}
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            for asked in (BODY, note):
+                reply = await endpoint.post(asked, **offer)
+                assert reply.status == 200
+            reader, writer = await endpoint.connect()
+            for _ in range(2):
+                writer.write(request(json.dumps(note).encode(), **offer))
+                assert (await read_reply(reader))[0] == 200
+            writer.close()
+
+    run(body())
