@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 from guard.check.verdict import Kind
 from guard.procedure.load import load
@@ -38,8 +39,33 @@ def test_the_readme_has_exactly_two_commands_that_set_everything_up() -> None:
     assert readme.count("<!-- test command -->") == readme.count("<!-- end -->") == 1
 
 
+def test_the_procedure_and_the_output_of_the_readme_are_those_of_the_example() -> None:
+    readme = (ROOT / "README.md").read_text()
+    blocks = [dedent(block) for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", readme, re.MULTILINE)]
+    [procedure] = [block for block in blocks if "procedure invoice" in block]
+    assert list(load(procedure, "README.md").procedures) == ["invoice"]
+    assert procedure.strip() in (ROOT / "examples/invoice/invoice.proc").read_text()
+    [output] = [block for block in blocks if "answer: " in block]
+    assert output.strip() in (ROOT / "examples/invoice/README.md").read_text()
+
+
+def test_every_link_leads_to_a_file() -> None:
+    pages = [path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.parts)]
+    assert pages
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
+
+
 def test_the_procedure_of_the_language_reference_is_one() -> None:
     [text] = re.findall(r"```\n(version .*?)```", LANGUAGE, re.DOTALL)
     library = load(text, "grammars/README.md")
     assert list(library.procedures) == ["invoice"]
     assert not library.warnings
+
+
+def test_a_source_distribution_holds_what_its_readme_needs() -> None:
+    lines = (ROOT / "MANIFEST.in").read_text().splitlines()
+    named = {name for line in lines if line.startswith(("include", "graft")) for name in line.split()[1:]}
+    assert all((ROOT / name).exists() for name in named)
+    assert {"tests", "deploy", "requirements-dev.lock", "CHANGELOG.md"} <= named

@@ -45,6 +45,8 @@ def load_config(path: Path, environment: Mapping[str, str] = os.environ) -> Conf
     problems: Problems = []
     try:
         raw = _Expansion(environment, problems).expand(*_parse(path))
+    except RecursionError as error:
+        raise ConfigError([("", "is nested too deeply")], file=str(path)) from error
     except ConfigError as error:
         raise ConfigError(error.problems, file=str(path)) from error.__cause__
     config = _validate(raw, path.parent, problems)
@@ -112,8 +114,6 @@ def _parse(path: Path) -> tuple[dict[str, Any], list[str]]:
         key = f"line {place.line + 1}" if place else ""
         message = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise ConfigError([(key, f"is not YAML: {message}")]) from error
-    except RecursionError as error:
-        raise ConfigError([("", "is nested too deeply")]) from error
     if not isinstance(values, dict):
         raise ConfigError([("", f"expected keys such as `upstreams:`, found {_shown(values)}")])
     return values, variables

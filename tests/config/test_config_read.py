@@ -245,6 +245,8 @@ def test_a_key_that_occurs_twice_is_an_error(folder: Path) -> None:
         ("- 1", "", "expected keys"),
         ("server: !!python/object/apply:os.system ['true']", "line 1", "is not YAML"),
         ("[" * 10_000, "", "nested too deeply"),
+        ("a: &a [*a]", "", "nested too deeply"),
+        ("a: &a {b: *a}", "", "nested too deeply"),
         ("a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
             f"{y}: &{y} [{', '.join(['*' + x] * 10)}]\n" for x, y in zip("abcdef", "bcdefg", strict=True)
         ), None, "more than 10000 values"),
