@@ -32,6 +32,7 @@ from guard.procedure.model import (
 
 DIGITS: Final = 40  # of a number in a trace, an input or a result
 STRING_LENGTH: Final = 10_000  # characters of a string; a text has no limit here
+LIST_LENGTH: Final = 10_000  # items of a list in an input, which is as many as a loop can take
 SHOWN: Final = 60  # characters of foreign text in a message
 
 Number = int | Fraction
@@ -348,6 +349,8 @@ def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
         case IntType() | DecimalType() | PercentType():
             value: Value | None = _number_from_json(raw, text=not isinstance(type, IntType))
         case ListType(item) if isinstance(raw, list | tuple):
+            if len(raw) > LIST_LENGTH:
+                raise ValueError(f"{_where(path)}expected at most {LIST_LENGTH} items, found {len(raw)}")
             value = tuple(from_json(part, item, f"{path}[{index}]") for index, part in enumerate(raw))
         case RecordType() if isinstance(raw, Mapping):
             value = _record_from_json(raw, type, path)

@@ -603,3 +603,9 @@ def test_decimals_end_where_only_twos_and_fives_divide(denominator: int) -> None
 
 def test_the_cap_is_forty_digits() -> None:
     assert DIGITS == 40
+
+
+def test_a_list_is_as_long_as_a_loop_can_be() -> None:
+    assert from_json([1] * 10_000, ListType(INT)) == (1,) * 10_000
+    with pytest.raises(ValueError, match="xs: expected at most 10000 items, found 10001"):
+        from_json([1] * 10_001, ListType(INT), "xs")
