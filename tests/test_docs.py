@@ -50,8 +50,10 @@ def test_the_procedure_and_the_output_of_the_readme_are_those_of_the_example() -
 
 
 def test_every_link_leads_to_a_file() -> None:
-    pages = [path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.parts)]
-    assert pages
+    pages = [
+        page for pattern in ("*.md", "*/README.md", "examples/*/README.md") for page in ROOT.glob(pattern)
+    ]
+    assert len(pages) > 4
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
