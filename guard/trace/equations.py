@@ -19,6 +19,7 @@ _OPERATOR: Final = re.compile(r"(?:[=!<>]=|[-+*/<>]|\\(?:times|cdot|div)\b|(?:di
 _EQUALS: Final = re.compile(r"=(?!=)|\\approx\b")
 _IS: Final = re.compile(r"(?:is|equals)\b|:(?=[ \t*_`\d-])|\|")
 _WORDS: Final = {"\\times": "*", "\\cdot": "*", "\\div": "/"}
+_SIGN: Final = "\0"  # of a number; the operator is "-"
 _CONSTANTS: Final = {"true": True, "false": False}
 
 Value = Number | bool | str
@@ -99,8 +100,8 @@ class _Run:
         if char in "(-+":
             self._depth += char == "("
             if char != "+":
-                self._take(char, None, self.at + 1)
-            self.at += 1
+                self._take(_SIGN if char == "-" else char, None, self.at + 1)
+            self.at += char == "+"
             return True
         if char == "*" and not self._tokens and not self._italic:
             self._italic = True
@@ -168,7 +169,7 @@ class _Run:
 
     def _close(self) -> None:
         if self._tokens:
-            part = Part(text=" ".join(self._tokens), value=self._value(), at=self._start, end=self._stop)
+            part = Part(text=_spelling(self._tokens), value=self._value(), at=self._start, end=self._stop)
             self._parts.append(part)
         self._tokens, self._values = [], []
 
@@ -178,7 +179,14 @@ class _Run:
                 return value
             case ["(", _, ")"], [_, value, _]:
                 return value
-            case ["-", _], [_, value] if value is not None and not isinstance(value, bool | str):
+            case [sign, _], [_, value] if (
+                sign == _SIGN and value is not None and not isinstance(value, bool | str)
+            ):
                 return -value
             case _:
                 return None
+
+
+def _spelling(tokens: list[str]) -> str:
+    """The tokens with blanks between them, but none behind a sign."""
+    return " ".join(tokens).replace(f"{_SIGN} ", "-").replace(_SIGN, "-")

@@ -26,7 +26,7 @@ OURS: Final = {
     "operand_copy_error": {Kind.WRONG_EXPRESSION},
     "wrong_expression_or_format": {Kind.WRONG_EXPRESSION, Kind.MALFORMED},
     "skipped_step": {Kind.SKIPPED_STEP},
-    "extra_text_after_answer": {Kind.EXTRA_STEP},
+    "extra_text_after_answer": {Kind.EXTRA_STEP, Kind.REPEATED_STEP},
 }
 
 
@@ -123,17 +123,15 @@ def _theirs(row: dict[str, Any], kind: Kind | None, step: int, seen: Seen | None
         Kind.MALFORMED: "wrong_expression_or_format",
         Kind.SKIPPED_STEP: "skipped_step",
         Kind.EXTRA_STEP: "extra_text_after_answer",
+        Kind.REPEATED_STEP: "extra_text_after_answer",
     }
     return ours.get(kind, str(kind))
 
 
 def _same_shape(source: str, working: str) -> bool:
-    """Whether only operands that stand for variables differ; `+` and `*` may have theirs swapped."""
-    tokens = _TOKEN.findall(working)
-    wanted = _TOKEN.findall(source)
-    turned = tokens[::-1] if len(tokens) == 3 and tokens[1] in "+*" else tokens
-    return any(
-        len(wanted) == len(read)
-        and all(mine == theirs or (mine[0].isalpha() and theirs.isdigit()) for mine, theirs in zip(wanted, read, strict=True))
-        for read in (tokens, turned)
+    """Whether only figures differ that stand for variables."""
+    wanted, read = _TOKEN.findall(source), _TOKEN.findall(working)
+    return len(wanted) == len(read) and all(
+        theirs.isdigit() if mine[0].isalpha() else mine == theirs
+        for mine, theirs in zip(wanted, read, strict=True)
     )
