@@ -15,7 +15,7 @@ _SKIP: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+", re.ASCII)
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\[^\n]){0,200}"')
-_OPERATOR: Final = re.compile(r"(?:[=!<>]=|[-+*/<>]|\\(?:times|cdot|div)\b|(?:div|mod|and|or)\b)")
+_OPERATOR: Final = re.compile(r"(?:[=!<>]=|[-+*/<>]|\\(?:times|cdot|div)\b|(?:div|mod)\b)")
 _EQUALS: Final = re.compile(r"=(?!=)|\\approx\b")
 _IS: Final = re.compile(r"(?:is|equals)\b|:(?=[ \t*_`\d-])|\|")
 _WORDS: Final = {"\\times": "*", "\\cdot": "*", "\\div": "/"}

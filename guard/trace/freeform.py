@@ -301,16 +301,16 @@ class _Reader:
             if mark["link"] is None and not mark[0].startswith("####"):
                 self._awaited = self._awaited or mark.end() >= end
                 continue
-            at = mark.end()
+            at, stop = mark.end(), min(end, mark.end() + _TEXT)
             number = self._number(at, end)
             if number is not None:
                 self._answers.setdefault(number.at, number)
-            elif not self._text[at:end].strip(_TRIM):
+            elif not self._text[at:stop].strip(_TRIM):
                 self._awaited = True
             elif said := _SAID.match(self._text, at, end):
                 self._say(*said.span())
             elif mark["link"] == ":" and not any(
-                chain.parts for chain in chains(self._text, at, end, self._names)
+                chain.parts for chain in chains(self._text, at, stop, self._names)
             ):
                 self._say(at, end)
 

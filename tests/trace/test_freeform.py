@@ -158,7 +158,7 @@ def test_reading_takes_linear_time(piece: str, end: str) -> None:
             best = min(best, process_time() - start)
         return best
 
-    assert seconds(80_000) < 8 * seconds(20_000) + 0.05
+    assert seconds(16_000) < 8 * seconds(4_000) + 0.05
 
 
 PIECES = st.sampled_from(
