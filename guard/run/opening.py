@@ -16,6 +16,9 @@ from guard.run import feedback
 from guard.run.messages import Message, Target
 from guard.run.progress import Progress
 from guard.trace import render
+from guard.wire.chat import text_of
+
+CHARACTERS_PER_TOKEN: Final = 4  # in English, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,12 @@ class Opening:
     grammar: str | None
     given: frozenset[str]
     stop: str
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens the model is given to read."""
+        characters = sum(len(text_of(message)) for message in self.messages) + len(self.prefix)
+        return characters // CHARACTERS_PER_TOKEN
 
 
 def opening(job: Job, progress: Progress, target: Target, level: Level, reason: Reason) -> Opening:

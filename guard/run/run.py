@@ -385,6 +385,7 @@ class Run:
             cut=self._policy.force is Level.VALUES,
             overlap=not target.prefill and bool(self._progress.verified),
             max_tokens=self._left,
+            asked=made.tokens,
         )
         return Open(
             generation=self._generations,

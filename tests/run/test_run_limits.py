@@ -46,7 +46,7 @@ def test_the_clients_budget_is_over_all_generations() -> None:
         << opens(max_tokens=50)
         >> says(" a = 3 + 4 = 8\n", tokens=12)
         << violates(Kind.WRONG_VALUE, "1")
-        << closes(Result.VIOLATION, usage=Usage(completion=12, estimated=True), discarded=12)
+        << closes(Result.VIOLATION, usage=Usage(prompt=5, completion=12, estimated=True), discarded=12)
         << opens(Strategy.RESUME, max_tokens=38)
         >> says(REST)
         << emits("1")
@@ -190,7 +190,7 @@ def test_when_the_time_is_over_the_generation_is_cut() -> None:
         >> says(" a = 3 + 4 = 7\n2 b", tokens=9)
         << emits("1")
         >> OutOfTime()
-        << closes(Result.TIMEOUT, usage=Usage(completion=9, estimated=True))
+        << closes(Result.TIMEOUT, usage=Usage(prompt=5, completion=9, estimated=True))
         << finishes(Outcome.ERROR, answer=None, violations=())
     )
     assert play
