@@ -89,7 +89,7 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
         yield _value(expected, cell, level)
     yield _fixed(expected.tail)
     if expected.decision is not None and expected.decision.sources:
-        yield _quotes(expected.decision, level, rule_name(expected.path) + "q", rules)
+        yield _quotes(expected.decision, level, rules)
     yield _fixed("\n")
 
 
@@ -141,8 +141,8 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
 
 
-def _quotes(decision: Decision, level: Level, prefix: str, rules: dict[str, Node]) -> _Piece:
+def _quotes(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
     # A single value has a single place: given room for more, a small model repeats its quote until the cap.
     several = isinstance(decision.type, ListType | RecordType)
-    node = quotes(decision.sources, prefix, rules, verbatim=level is not Level.SHAPE, several=several)
+    node = quotes(decision.sources, rules, verbatim=level is not Level.SHAPE, several=several)
     return _Piece(node if decision.quote else optional(node), None)

@@ -261,11 +261,18 @@ def test_a_quote_is_words_of_its_source_in_their_order() -> None:
     assert_takes(free.grammar, text.replace(whole, '"thirteen"'))
 
 
+def test_decisions_from_the_same_source_share_its_words() -> None:
+    made, _ = later(0)
+    assert made.grammar is not None
+    words = 11  # marks are words of their own; the first has the rule that begins a quote
+    assert len([name for name in made.grammar.rules if name.startswith("q")]) == words
+
+
 def test_a_long_source_is_quoted_freely() -> None:
     made = program("procedure p(t: text) -> int\n  extract n: int from t quote\n  return n\n")
     grammar = narrow(
         made,
-        {"t": "word " * 401},
+        {"t": "word " * 601},
         (),
         level=Level.OPERANDS,
         nonce=NONCE,
