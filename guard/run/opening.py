@@ -26,7 +26,7 @@ class Job:
     """What a client asks for.
 
     `messages` is the conversation with our instructions in it. `nonce` is the request's, six hex digits.
-    `max_tokens` is the client's budget for all generations together.
+    `max_tokens` is the client's budget for all generations together, `budget_field` what the client calls it.
     """
 
     program: Program
@@ -37,6 +37,7 @@ class Job:
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
+    budget_field: str = "max_completion_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

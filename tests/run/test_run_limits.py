@@ -71,7 +71,7 @@ def test_a_budget_that_cannot_suffice_is_refused_before_anything_is_spent() -> N
     assert play
     error = play.finish.error
     assert error is not None
-    assert (error.status, error.type, error.param) == (400, "invalid_request_error", "max_tokens")
+    assert (error.status, error.type, error.param) == (400, "invalid_request_error", "max_completion_tokens")
     assert "4 lines at least" in error.message
 
 
