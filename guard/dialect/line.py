@@ -75,9 +75,7 @@ def _behind(pieces: Sequence[_Piece], written: str) -> list[_Piece]:
         if len(piece.text) > len(written):
             return [_fixed(piece.text[len(written) :], operand=piece.operand), *pieces[index + 1 :]]
         written = written[len(piece.text) :]
-    if written:
-        raise InvalidState(f"the line that is due ends in front of {written!r}")
-    return []
+    raise InvalidState("the line that is due has been written whole")
 
 
 def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
