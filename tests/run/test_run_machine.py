@@ -275,7 +275,7 @@ class Upstream(RuleBasedStateMachine):
         finish = self.finish
         lines = [f"{path} " for path in finish.classes]
         body = finish.trace.splitlines()[1:]
-        assert all(line.startswith(path) for path, line in zip(lines, body, strict=False))
+        assert all(line.lstrip().startswith(path) for path, line in zip(lines, body, strict=False))
         assert finish.generations == len(finish.usage)
         if finish.outcome in ACCEPTED:
             assert (finish.error, finish.trace) == (
