@@ -86,15 +86,7 @@ class RecordType:
 
 
 Type = (
-    IntType
-    | DecimalType
-    | PercentType
-    | BoolType
-    | StringType
-    | TextType
-    | EnumType
-    | ListType
-    | RecordType
+    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
 )
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
