@@ -31,6 +31,7 @@ from guard.errors import ConfigError, GuardError, Problem, ProcedureError, Reque
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.format import formatted
+from guard.procedure.interchange import compiled
 from guard.procedure.load import Library, load
 from guard.procedure.values import DIGITS
 from guard.proxy.app import Addresses, run
@@ -207,7 +208,11 @@ def _library(file: Path) -> Library:
 
 
 def _program(arguments: argparse.Namespace) -> Program:
-    programs = _library(arguments.file).procedures
+    return _chosen(_library(arguments.file), arguments)
+
+
+def _chosen(library: Library, arguments: argparse.Namespace) -> Program:
+    programs = library.procedures
     if arguments.procedure in programs:
         return programs[arguments.procedure]
     names = ", ".join(programs)
@@ -305,7 +310,8 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 def _show(arguments: argparse.Namespace, out: Terminal) -> int:
-    program = _program(arguments)
+    library = _library(arguments.file)
+    program = _chosen(library, arguments)
     given = arguments.inputs
     inputs = program.example_inputs if given is None else program.accept(_json_object(given, "--inputs"))
     instructions = prompt.instructions(program)
@@ -319,6 +325,7 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
                 "numbered": program.numbered,
                 "instructions": instructions,
                 "closing": closing,
+                "compiled": compiled(library.module, program),
             }
         )
         return OK
