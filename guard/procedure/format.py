@@ -37,6 +37,7 @@ class _Word:
     text: str
     kind: str
     signs: bool = False  # a minus that belongs to what follows
+    glued: bool = False  # stands close to its neighbours
     called: bool = False  # a name in front of the brackets of its arguments
     above: list[str] = field(default_factory=list)
     behind: str = ""
@@ -112,6 +113,12 @@ class _Reader:
         words[-1].behind = _comment(first)
         words.append(self._word(token))
         words[-1].above = [comment for line in others if (comment := _comment(line))]
+        self._glue(*words[-2:])
+
+    def _glue(self, left: _Word, right: _Word) -> None:
+        """Keep the signs of a range together: `1..9`, `0<..<10`."""
+        for word, sign in ((left, right), (right, left)):
+            word.glued |= word.text in _GLUED or (word.kind == "COMPARE" and sign.text == "..")
 
     def _word(self, token: Token) -> _Word:
         self._last = token.end_pos or 0
@@ -313,7 +320,7 @@ def _joined(words: Sequence[_Word], column: int = 0) -> str:
 
 def _tight(left: _Word, right: _Word) -> bool:
     """Whether two words stand without a blank between them."""
-    if left.text in _GLUED or right.text in _GLUED or (left.signs and left.text == "-"):
+    if left.glued or right.glued or (left.signs and left.text == "-"):
         return True
     if right.text == "(":
         return left.kind in ("NAME", "ENUM") or left.called or left.text in _TIGHT_BEHIND
