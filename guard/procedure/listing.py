@@ -223,18 +223,19 @@ def _calls(expr: Expr) -> Iterator[str]:
         yield from _calls(part)
 
 
-def _called(procedure: Procedure) -> set[str]:
+def called(procedure: Procedure) -> set[str]:
+    """Find the names of the functions and tables that a procedure uses."""
     return {name for step in walk(procedure.body) for expr in expressions(step) for name in _calls(expr)}
 
 
 def _tables(procedure: Procedure, module: Module) -> list[Table]:
-    called = _called(procedure)
-    return [table for name, table in module.tables.items() if name in called]
+    used = called(procedure)
+    return [table for name, table in module.tables.items() if name in used]
 
 
 def _rounds(procedure: Procedure) -> bool:
     steps = walk(procedure.body)
-    return "round" in _called(procedure) or any(isinstance(s, Assign) and s.places is not None for s in steps)
+    return "round" in called(procedure) or any(isinstance(s, Assign) and s.places is not None for s in steps)
 
 
 def _types(procedure: Procedure, module: Module) -> Iterator[Type]:
