@@ -146,7 +146,9 @@ def _head(procedure: Procedure) -> str:
 
 
 def _table(table: Table) -> str:
-    head = f"table {table.name}({_parameters(table.parameters)}) -> {type_text(table.result)}, {table.hit}"
+    head = (
+        f"table {table.name}({_parameters(table.parameters)}) -> {type_text(table.result)}, {table.hit.value}"
+    )
     cells = [", ".join(map(_cell, row.cells)) for row in table.rows]
     width = max(map(len, cells), default=0)
     rows = [
@@ -167,9 +169,15 @@ def _cell(cell: Cell) -> str:
         case RangeCell(Literal() as low, None, included):
             return f"{'>=' if included else '>'} {text(low)}"
         case RangeCell(Literal() as low, Literal() as high):
-            return f"{text(low)}..{text(high)}"
+            return range_text(cell, low, high)
         case _:
             return "any"
+
+
+def range_text(cell: RangeCell, low: Literal, high: Literal) -> str:
+    """Give a range of two ends as it is written: `1..9`, `0<..10`, `1..<10`."""
+    above, below = "" if cell.low_included else "<", "" if cell.high_included else "<"
+    return f"{text(low)}{above}..{below}{text(high)}"
 
 
 # --- what a procedure uses -----------------------------------------------------------------------
@@ -215,18 +223,19 @@ def _calls(expr: Expr) -> Iterator[str]:
         yield from _calls(part)
 
 
-def _called(procedure: Procedure) -> set[str]:
+def called(procedure: Procedure) -> set[str]:
+    """Find the names of the functions and tables that a procedure uses."""
     return {name for step in walk(procedure.body) for expr in expressions(step) for name in _calls(expr)}
 
 
 def _tables(procedure: Procedure, module: Module) -> list[Table]:
-    called = _called(procedure)
-    return [table for name, table in module.tables.items() if name in called]
+    used = called(procedure)
+    return [table for name, table in module.tables.items() if name in used]
 
 
 def _rounds(procedure: Procedure) -> bool:
     steps = walk(procedure.body)
-    return "round" in _called(procedure) or any(isinstance(s, Assign) and s.places is not None for s in steps)
+    return "round" in called(procedure) or any(isinstance(s, Assign) and s.places is not None for s in steps)
 
 
 def _types(procedure: Procedure, module: Module) -> Iterator[Type]:

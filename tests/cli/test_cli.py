@@ -102,6 +102,7 @@ def test_a_trace_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) ->
     [
         (["trace", CHAIN, "--inputs", "{}"], "input 'a' is missing"),
         (["trace", CHAIN, "--inputs", '{"a": "x", "b": 1}'], "input 'a'"),
+        (["trace", CHAIN, "--inputs", '{"a": 1, "a": 2, "b": 1}'], "'a' is given twice"),
         (["trace", CHAIN, "--inputs", "[1]"], "expected a JSON object"),
         (["trace", CHAIN, "--inputs", '{"a": '], "--inputs"),
         (["trace", CHAIN, "--inputs", "@/nowhere"], "--inputs"),
@@ -240,6 +241,7 @@ def test_show_prints_the_prompt_in_its_parts(capsys: pytest.CaptureFixture[str])
     assert main(["show", CHAIN, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["numbered"] in shown["instructions"]
+    assert [step["node"] for step in shown["compiled"]["procedure"]["body"][4:6]] == ["Assign", "If"]
     assert "@begin chain 3fa92c" in shown["closing"]
     assert "3fa92c" not in shown["instructions"]
     assert main(["show", CHAIN]) == 0
