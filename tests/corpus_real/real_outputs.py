@@ -19,7 +19,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z_]\w*|[0-9]+|[-+*/]")
 # Formats whose lines carry a label `[3]`; without it a line is not of the format.
 _LABELLED: Final = frozenset({"F1_full", "F2_nosubst"})
 # What each of their labels is in our vocabulary. Ours does not part operands from expressions.
-OURS: Final = {
+OURS: Final[dict[str, set[Kind | None]]] = {
     "ok": {None},
     "arithmetic_error": {Kind.WRONG_VALUE},
     "input_copy_error": {Kind.WRONG_VALUE},

@@ -1,4 +1,4 @@
-"""Two hundred outputs of small models, as they came, are read as people have labelled them."""
+"""Two hundred outputs of small models, as they came, are read as their labels say."""
 
 from __future__ import annotations
 
