@@ -203,7 +203,7 @@ class _Reader:
     def read(self) -> Reading:
         at = 0
         while at < len(self._text):
-            start = self._match(_DECORATION, at).end()
+            start = self._match(_DECORATION, at, len(self._text)).end()
             if OPENING.match(self._text, start):
                 at = self._objects(start)
                 continue
@@ -222,8 +222,8 @@ class _Reader:
             answers=tuple(answer for _, answer in sorted(self._answers.items())),
         )
 
-    def _match(self, pattern: re.Pattern[str], at: int) -> re.Match[str]:
-        match = pattern.match(self._text, at)
+    def _match(self, pattern: re.Pattern[str], at: int, end: int) -> re.Match[str]:
+        match = pattern.match(self._text, at, end)
         assert match is not None  # these patterns take the empty text
         return match
 
@@ -326,7 +326,7 @@ class _Reader:
 
     def _number(self, at: int, end: int) -> Answer | None:
         """The number at a place, with its sign, where it is not the start of a working."""
-        lead = self._match(_LEAD, at)
+        lead = self._match(_LEAD, at, end)
         start = lead.end()
         negative = lead["minus"] is not None
         number = numeral(self._text, start) if start < end else None

@@ -131,6 +131,7 @@ def test_a_variable_with_several_steps_has_them_in_order() -> None:
         "(",
         '"\\',
         "\\boxed{",
+        "\\boxed{**",
         "**",
         "| S1 ",
         "Answer: ",
