@@ -120,7 +120,7 @@ class _Writer:
                 self.flags.append(target)
                 self.decided[target] = "bool"
             case "require":
-                end = self.pick('deny "No."', "return { whole: 0, part: c }")
+                end = self.pick('deny "No."', 'escalate "Ask."', "return { whole: 0, part: c }")
                 self.lines.append(f"{indent}require {self.test()} else {end}")
             case "if":
                 self.branch(indent, depth)
@@ -265,7 +265,7 @@ def _left_out(sample: Sample, index: int) -> Mutant:
     if behind is None:
         kind = "missing_answer"
     else:
-        kind = "premature_answer" if behind.head in {"return", "deny"} else "skipped_step"
+        kind = "premature_answer" if behind.head in {"return", "deny", "escalate"} else "skipped_step"
     return _mutant(sample, kind, expected.path, lines, (index + 1, 0), name="left out")
 
 

@@ -36,9 +36,9 @@ VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _UNDECIDED: Final = "it hangs on what was never decided"
-_ANSWERS: Final = frozenset({"return", "deny"})
+_ANSWERS: Final = frozenset({"return", "deny", "escalate"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
-_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
+_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 # Steps whose value follows from others: how many items a list has, what the answer is.
 _NOT_OVERRIDDEN: Final = _ENDS | {StepKind.LOOP}
 
@@ -356,7 +356,7 @@ class Checker:
         if ending is None:
             return
         self._deaf = ending.kind is EndKind.FAILED
-        if ending.kind in {EndKind.RETURN, EndKind.DENY}:
+        if ending.kind in {EndKind.RETURN, EndKind.DENY, EndKind.ESCALATE}:
             self._phase = Phase.CLOSING
 
     def _keep(self, line: RawLine) -> None:

@@ -21,6 +21,7 @@ _WRONG_VALUE = {
     StepKind.CHECK: Kind.WRONG_BRANCH,
     StepKind.RETURN: Kind.WRONG_ANSWER,
     StepKind.DENY: Kind.WRONG_ANSWER,
+    StepKind.ESCALATE: Kind.WRONG_ANSWER,
 }
 
 

@@ -21,6 +21,8 @@ from guard.procedure.model import (
     Check,
     DecimalType,
     Deny,
+    End,
+    Escalate,
     Extract,
     For,
     If,
@@ -148,9 +150,7 @@ class _Outline:
     def _condition(self, step: Branch | Require | Check, base: Node, above: str) -> tuple[Node, ...]:
         return (*self._start(step, base, above), working(None, self.rules), Literal(" = "))
 
-    def _line(
-        self, step: Assign | Extract | Judge | Return | Deny, base: Node, above: str, then: Node
-    ) -> Node:
+    def _line(self, step: Assign | Extract | Judge | End, base: Node, above: str, then: Node) -> Node:
         start = self._start(step, base, above)
         match step:
             case Assign(target=target):
@@ -161,7 +161,7 @@ class _Outline:
                 return sequence(*start, hole(kind), quoted, Literal("\n"), then)
             case Return():
                 return sequence(*start, self._value(self.program.result), Literal("\n"), Rule("end"))
-            case Deny(text=message):
+            case Deny(text=message) | Escalate(text=message):
                 return sequence(*start, hole(StringType(), message), Literal("\n"), Rule("end"))
 
     def _value(self, kind: Type) -> Node:

@@ -12,7 +12,9 @@ from guard.procedure.model import (
     Branch,
     Check,
     Deny,
+    End,
     EnumType,
+    Escalate,
     Example,
     Expr,
     Extract,
@@ -359,12 +361,13 @@ class _Builder:
             at=Span(span(node).start, span(token(bound)).end),
         )
 
-    def _end(self, node: Node, number: str, label: str | None) -> Deny | Return:
+    def _end(self, node: Node, number: str, label: str | None) -> End:
         if node.data == "return":
             expression = self.terms.expression(node.children[0])
             return Return(number=number, expression=expression, label=label, at=span(node))
         text = constants.unescaped(token(node.children[0]), self.faults)
-        return Deny(number=number, text=text, label=label, at=span(node))
+        kind = Escalate if node.data == "escalate" else Deny
+        return kind(number=number, text=text, label=label, at=span(node))
 
     # --- examples ---------------------------------------------------------------------------------
 

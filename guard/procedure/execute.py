@@ -24,6 +24,8 @@ from guard.procedure.model import (
     Branch,
     Check,
     Deny,
+    End,
+    Escalate,
     Example,
     Expr,
     Extract,
@@ -55,11 +57,11 @@ from guard.procedure.steps import (
     CheckStep,
     Condition,
     DecideStep,
-    DenyStep,
     Fault,
     Frame,
     LoopStep,
     Place,
+    RefuseStep,
     RequireStep,
     ReturnStep,
 )
@@ -265,9 +267,10 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Check: StepKind.CHECK,
     Return: StepKind.RETURN,
     Deny: StepKind.DENY,
+    Escalate: StepKind.ESCALATE,
 }
 
-Numbered = Assign | Extract | Judge | Branch | For | Require | Check | Return | Deny
+Numbered = Assign | Extract | Judge | Branch | For | Require | Check | End
 
 
 def _numbered(steps: Iterable[Step]) -> Iterator[tuple[str, StepKind]]:
@@ -345,7 +348,7 @@ class _Compiler:
             case Check(condition=condition):
                 inner = self._condition(step, condition, base)
                 return CheckStep(inner.place, inner)
-            case Return() | Deny():
+            case Return() | Deny() | Escalate():
                 return self._end(step, base)
 
     def _assign(self, step: Assign, base: str) -> AssignStep:
@@ -387,13 +390,15 @@ class _Compiler:
             body=inner.block(step.body, f"{step.number}."),
         )
 
-    def _end(self, step: Return | Deny, base: str) -> ReturnStep | DenyStep:
+    def _end(self, step: End, base: str) -> ReturnStep | RefuseStep:
         match step:
             case Return(expression=expression):
                 right = body(expression, self.result, self.scope)
                 return ReturnStep(_place(step, base), self.result, right)
             case Deny(text=message):
-                return DenyStep(_place(step, base), message)
+                return RefuseStep(_place(step, base), message, EndKind.DENY)
+            case Escalate(text=message):
+                return RefuseStep(_place(step, base), message, EndKind.ESCALATE)
 
 
 def _place(step: Numbered, base: str) -> Place:

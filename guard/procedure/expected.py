@@ -136,6 +136,7 @@ class EndKind(Enum):
 
     RETURN = "return"
     DENY = "deny"
+    ESCALATE = "escalate"
     FAILED = "failed"  # a false check, division by zero, a list longer than its bound, ...
     UNDETERMINED = "undetermined"  # a branch or loop hangs on a value that nobody has decided
 
@@ -144,7 +145,7 @@ class EndKind(Enum):
 class Ending:
     """The end of an execution: what a generator returns.
 
-    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY; `path` and
+    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY or ESCALATE; `path` and
     `reason` say where and why it FAILED or is UNDETERMINED.
     """
 

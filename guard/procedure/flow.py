@@ -12,6 +12,7 @@ from guard.procedure.model import (
     Aggregate,
     Assign,
     Deny,
+    Escalate,
     Expr,
     Extract,
     For,
@@ -85,7 +86,7 @@ class _Flow:
                 return False, bound
             case _:
                 self._expressions(step, bound)
-                return isinstance(step, Return | Deny), bound
+                return isinstance(step, Return | Deny | Escalate), bound
 
     def _if(self, step: If, bound: Bound) -> tuple[bool, Bound]:
         ways: list[Bound] = []
@@ -223,7 +224,7 @@ class _Flow:
 
 def _ends(steps: tuple[Step, ...]) -> bool:
     match steps[-1]:
-        case Return() | Deny():
+        case Return() | Deny() | Escalate():
             return True
         case If(branches=branches):
             return branches[-1].condition is None and all(_ends(branch.body) for branch in branches)

@@ -149,7 +149,7 @@ _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
     **dict.fromkeys(("while", "foreach", "loop", "repeat", "do"), _LOOP),
     **dict.fromkeys(("switch", "case", "match"), _ARMS),
-    **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort", "escalate"), _DENY),
+    **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort"), _DENY),
     **dict.fromkeys(("print", "say", "log", "pass"), _QUIET),
     **dict.fromkeys(("ask", "confirm", "decide", "classify"), _JUDGE),
     **dict.fromkeys(("assert", "ensure"), "write check and the condition"),
@@ -216,10 +216,12 @@ def _end(at: Stumble) -> Finding | None:
         return Finding(
             at.span, "a require says what happens otherwise", 'add else deny "..." or else return ...'
         )
-    if at.accepts == {"DENY", "RETURN"}:
+    if at.accepts == {"DENY", "ESCALATE", "RETURN"}:
         return Finding(at.span, "behind this else stands an end", 'write else deny "..." or else return ...')
     if at.before == "DENY":
         return Finding(at.span, "a deny gives its reason as a text in quotes", 'write deny "..."')
+    if at.before == "ESCALATE":
+        return Finding(at.span, "an escalate gives its reason as a text in quotes", 'write escalate "..."')
     if at.before == "RETURN" and at.ends:
         return Finding(at.span, "a return gives a value", "write return and the result: return net + tax")
     if at.first == "RETURN" and at.kind == "TO":

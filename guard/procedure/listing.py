@@ -13,6 +13,8 @@ from guard.procedure.model import (
     Cell,
     Check,
     Deny,
+    End,
+    Escalate,
     Expr,
     Extract,
     For,
@@ -90,7 +92,7 @@ def _name(label: str | None, full: bool) -> str:
     return f"{label}: " if full and label else ""
 
 
-def statement(step: Assign | Extract | Judge | For | Require | Check | Return | Deny) -> str:
+def statement(step: Assign | Extract | Judge | For | Require | Check | End) -> str:
     """Give a statement as the model sees it, without its number."""
     match step:
         case Assign(target=target, expression=expression):
@@ -107,6 +109,8 @@ def statement(step: Assign | Extract | Judge | For | Require | Check | Return | 
             return f"return {text(expression)}"
         case Deny(text=message):
             return f"deny {_quoted(message)}"
+        case Escalate(text=message):
+            return f"escalate {_quoted(message)}"
 
 
 def _branch(branch: Branch) -> str:
@@ -204,7 +208,7 @@ def expressions(step: Step) -> list[Expr]:
             return [items]
         case Require(condition=condition) | Check(condition=condition):
             return [condition]
-        case Deny():
+        case Deny() | Escalate():
             return []
 
 

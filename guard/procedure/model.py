@@ -86,15 +86,7 @@ class RecordType:
 
 
 Type = (
-    IntType
-    | DecimalType
-    | PercentType
-    | BoolType
-    | StringType
-    | TextType
-    | EnumType
-    | ListType
-    | RecordType
+    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
 )
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
@@ -268,6 +260,7 @@ class StepKind(StrEnum):
     CHECK = "check"
     RETURN = "return"
     DENY = "deny"
+    ESCALATE = "escalate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +344,7 @@ class Require:
 
     number: str
     condition: Expr
-    otherwise: Deny | Return
+    otherwise: End
     label: str | None = None
     at: Span = _at()
 
@@ -386,7 +379,18 @@ class Deny:
     at: Span = _at()
 
 
-Step = Assign | Extract | Judge | If | For | Require | Check | Return | Deny
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalate:
+    """`escalate "text"`: an end that hands the case to people."""
+
+    number: str
+    text: str
+    label: str | None = None
+    at: Span = _at()
+
+
+End = Return | Deny | Escalate
+Step = Assign | Extract | Judge | If | For | Require | Check | End
 
 
 # --- declarations --------------------------------------------------------------------------------

@@ -242,11 +242,12 @@ class ReturnStep:
 
 
 @dataclass(frozen=True, slots=True)
-class DenyStep:
-    """End with a refusal."""
+class RefuseStep:
+    """End with a text for the client: a refusal, or that people must look at the case."""
 
     place: Place
     text: str
+    end: EndKind
 
     def expect(self, frame: Frame, path: str) -> Expected:  # noqa: ARG002
         """Give the line."""
@@ -255,7 +256,7 @@ class DenyStep:
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> Ending:  # noqa: ARG002
         """End."""
-        return Ending(EndKind.DENY, value=self.text, path=expected.path)
+        return Ending(self.end, value=self.text, path=expected.path)
 
 
 # --- blocks of lines -----------------------------------------------------------------------------
@@ -273,7 +274,7 @@ class RequireStep:
     """Go on where a condition holds, else end."""
 
     condition: Condition
-    otherwise: ReturnStep | DenyStep
+    otherwise: ReturnStep | RefuseStep
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry out the requirement and, where it does not hold, the end below it."""
@@ -361,5 +362,5 @@ class Block:
         return None
 
 
-Simple = AssignStep | DecideStep | CheckStep | ReturnStep | DenyStep
+Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
 Step = Simple | RequireStep | BranchStep | LoopStep

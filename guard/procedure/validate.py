@@ -24,6 +24,7 @@ from guard.procedure.model import (
     DecimalType,
     Deny,
     EnumType,
+    Escalate,
     Expr,
     Extract,
     For,
@@ -126,6 +127,13 @@ class _Procedure:
                 if not reason.strip():
                     self.faults(
                         step.at, "the reason of this deny is empty", 'say why, such as deny "Too late."'
+                    )
+            case Escalate(text=reason):
+                if not reason.strip():
+                    self.faults(
+                        step.at,
+                        "the reason of this escalate is empty",
+                        'say why, such as escalate "The amount needs a second pair of eyes."',
                     )
 
     # --- values -----------------------------------------------------------------------------------
