@@ -100,7 +100,7 @@ class _Writer:
         if depth == 0:
             kinds += ["extract", "judge", "require"]
         if depth < 2:
-            kinds += ["if", "for"]
+            kinds += ["if", "for", "while"]
         match self.pick(*kinds):
             case "whole":
                 self.assign(indent, "n", self.ints, self.whole())
@@ -124,6 +124,8 @@ class _Writer:
                 self.lines.append(f"{indent}require {self.test()} else {end}")
             case "if":
                 self.branch(indent, depth)
+            case "while":
+                self.repeat(indent, depth)
             case _:
                 self.loop(indent, depth)
 
@@ -154,6 +156,18 @@ class _Writer:
         self.ints.append(item)
         self.block(f"{indent}  ", depth + 1)
         self.ints.remove(item)
+
+    def repeat(self, indent: str, depth: int) -> None:
+        """A loop that ends by itself within its bound."""
+        count = self.name("w")
+        self.lines += [
+            f"{indent}{count} = 0",
+            f"{indent}while {count} < {self.pick('0', '2', 'a')} at most 60",
+        ]
+        self.ints.append(count)
+        self.block(f"{indent}  ", depth + 1)
+        self.lines.append(f"{indent}  {count} = {count} + {self.pick('1', '7')}")
+        self.ints.remove(count)
 
     def procedure(self) -> str:
         for _ in range(self.draw(st.integers(1, 6))):
@@ -287,6 +301,7 @@ def _changed(sample: Sample, index: int) -> Mutant | None:
     lines[index + 1] = line[: len(line) - len(spelling)] + other
     kind = {
         "branch": "wrong_branch",
+        "while": "wrong_branch",
         "require": "wrong_branch",
         "check": "wrong_branch",
         "return": "wrong_answer",

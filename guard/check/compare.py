@@ -17,6 +17,7 @@ from guard.trace.parser import same_working
 _STRING = StringType()
 _WRONG_VALUE = {
     StepKind.BRANCH: Kind.WRONG_BRANCH,
+    StepKind.WHILE: Kind.WRONG_BRANCH,
     StepKind.REQUIRE: Kind.WRONG_BRANCH,
     StepKind.CHECK: Kind.WRONG_BRANCH,
     StepKind.RETURN: Kind.WRONG_ANSWER,

@@ -36,6 +36,7 @@ from guard.procedure.model import (
     StringType,
     TextType,
     Type,
+    While,
 )
 
 _PASS = re.compile(r"\[([0-9]+)\]")
@@ -76,6 +77,12 @@ class _Outline:
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
                 then = self._named(choice(self._loop(step, base, above, rest), rest))
                 return self.behind(body, number, current, own, then)
+            case While(number=own, body=body):
+                current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
+                test = self._while(step, base, above, rest)
+                if own == number:
+                    return _either(self.block(body, current, own, test), rest)
+                return self.behind(body, number, current, own, test)
             case Require(otherwise=end):
                 return _either(rest, self._line(end, base, above, Rule("end")))
             case Check():
@@ -112,6 +119,8 @@ class _Outline:
                 header = self._start(step, base, above)
                 loop = self._loop(step, base, above, then)
                 return sequence(*header, hole(IntType()), Literal("\n"), choice(loop, then))
+            case While():
+                return self._while(step, base, above, then)
             case Require(otherwise=end):
                 refused = self._line(end, base, above, Rule("end"))
                 return sequence(*self._condition(step, base, above), _either(then, refused))
@@ -138,6 +147,15 @@ class _Outline:
         each = sequence(self._path(step.number, base, above), PASS)
         self.rules[loop.name] = self.block(step.body, each, step.number, again)
         return loop
+
+    def _while(self, step: While, base: Node, above: str, then: Node) -> Node:
+        """Give the rule of one more test, which leads to a pass and another one, or behind the loop."""
+        self.made += 1
+        test = Rule(f"t{self.made}")
+        each = sequence(self._path(step.number, base, above), PASS)
+        asked = sequence(each, Literal(f" {head(step)} "), working(None, self.rules), Literal(" = "))
+        self.rules[test.name] = sequence(asked, _either(self.block(step.body, each, step.number, test), then))
+        return test
 
     # --- lines
 

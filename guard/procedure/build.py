@@ -36,6 +36,7 @@ from guard.procedure.model import (
     Row,
     Step,
     Table,
+    While,
 )
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 from guard.source import Span
@@ -253,6 +254,8 @@ class _Builder:
                 return self._decision(node, number, label)
             case "for":
                 return self._for(node, number, label)
+            case "while":
+                return self._while(node, number, label)
             case "require":
                 condition = self.terms.expression(children[0])
                 end = self._end(tree(children[1]), f"{number}.1", None)
@@ -355,6 +358,17 @@ class _Builder:
             number=number,
             variable=self.terms.name(variable, "a loop's item"),
             items=self.terms.expression(items),
+            bound=count(token(bound), 1, MAX_BOUND, "passes", self.faults),
+            body=self._block(tree(block), f"{number}."),
+            label=label,
+            at=Span(span(node).start, span(token(bound)).end),
+        )
+
+    def _while(self, node: Node, number: str, label: str | None) -> While:
+        condition, bound, block = parts(node)
+        return While(
+            number=number,
+            condition=self.terms.expression(condition),
             bound=count(token(bound), 1, MAX_BOUND, "passes", self.faults),
             body=self._block(tree(block), f"{number}."),
             label=label,

@@ -49,6 +49,7 @@ from guard.procedure.model import (
     TextType,
     Type,
     Value,
+    While,
 )
 from guard.procedure.steps import (
     AssignStep,
@@ -64,6 +65,7 @@ from guard.procedure.steps import (
     RefuseStep,
     RequireStep,
     ReturnStep,
+    WhileStep,
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
@@ -263,6 +265,7 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Judge: StepKind.JUDGE,
     Branch: StepKind.BRANCH,
     For: StepKind.LOOP,
+    While: StepKind.WHILE,
     Require: StepKind.REQUIRE,
     Check: StepKind.CHECK,
     Return: StepKind.RETURN,
@@ -270,7 +273,7 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Escalate: StepKind.ESCALATE,
 }
 
-Numbered = Assign | Extract | Judge | Branch | For | Require | Check | End
+Numbered = Assign | Extract | Judge | Branch | For | While | Require | Check | End
 
 
 def _numbered(steps: Iterable[Step]) -> Iterator[tuple[str, StepKind]]:
@@ -342,6 +345,9 @@ class _Compiler:
                 return BranchStep(tuple(self._arm(branch, base) for branch in branches))
             case For():
                 return self._loop(step, base)
+            case While(condition=condition, body=steps):
+                test = self._condition(step, condition, base)
+                return WhileStep(test, step.bound, self.block(steps, f"{step.number}."))
             case Require(condition=condition, otherwise=otherwise):
                 end = self._end(otherwise, base)
                 return RequireStep(self._condition(step, condition, base), end)
@@ -370,7 +376,7 @@ class _Compiler:
             limits=self.limits.get(step.target, ()),
         )
 
-    def _condition(self, step: Branch | Require | Check, condition: Expr, base: str) -> Condition:
+    def _condition(self, step: Branch | While | Require | Check, condition: Expr, base: str) -> Condition:
         return Condition(_place(step, base), body(condition, _BOOL, self.scope))
 
     def _arm(self, branch: Branch, base: str) -> tuple[Condition | None, Block]:

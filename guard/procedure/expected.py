@@ -145,8 +145,8 @@ class EndKind(Enum):
 class Ending:
     """The end of an execution: what a generator returns.
 
-    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY or ESCALATE; `path` and
-    `reason` say where and why it FAILED or is UNDETERMINED.
+    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY or ESCALATE;
+    `path` and `reason` say where and why it FAILED or is UNDETERMINED.
     """
 
     kind: EndKind

@@ -23,6 +23,7 @@ from guard.procedure.model import (
     Return,
     Step,
     TextType,
+    While,
 )
 from guard.procedure.text import names, parts
 from guard.source import Span
@@ -72,6 +73,8 @@ class _Flow:
                 return self._if(step, bound)
             case For():
                 return self._for(step, bound)
+            case While():
+                return self._while(step, bound)
             case Extract() | Judge():
                 self._sources(step, bound)
                 bound = self._bind(step, step.target, bound)
@@ -106,6 +109,20 @@ class _Flow:
         self.loops.append(step.variable)
         self.block(step.body, inner)
         self.loops.pop()
+        return False, bound  # there may be no pass at all
+
+    def _while(self, step: While, bound: Bound) -> tuple[bool, Bound]:
+        self._expression(step.condition, bound)
+        self.block(step.body, bound)
+        told = {name.name for name in names(step.condition)}
+        inner = list(walk(step.body))
+        leaves = any(isinstance(part, Return | Deny | Escalate | Require) for part in inner)
+        if not leaves and not told & {given_name(part) for part in inner}:
+            self.faults(
+                step.condition.at,
+                "nothing in this loop changes what its condition says, so it never ends",
+                "give a name of the condition another value in a step below it",
+            )
         return False, bound  # there may be no pass at all
 
     def _bind(self, step: Step, name: str, bound: Bound) -> Bound:

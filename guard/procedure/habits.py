@@ -147,7 +147,7 @@ _JUDGE: Final = 'write judge x: bool from note asking "...?"'
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
 _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
-    **dict.fromkeys(("while", "foreach", "loop", "repeat", "do"), _LOOP),
+    **dict.fromkeys(("foreach", "loop", "repeat", "do"), _LOOP),
     **dict.fromkeys(("switch", "case", "match"), _ARMS),
     **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort"), _DENY),
     **dict.fromkeys(("print", "say", "log", "pass"), _QUIET),
@@ -243,11 +243,12 @@ def _rounding(at: Stumble) -> Finding | None:
 
 def _loop(at: Stumble) -> Finding | None:
     """Explain a loop without its bound."""
-    if at.first != "FOR":
+    if at.first not in ("FOR", "WHILE"):
         return None
     head = at.written()
     if "AT" in at.accepts and "NAME" not in at.accepts:
-        advice = f"write {head if len(head) < 40 else 'for x in xs'} at most 40"
+        short = "for x in xs" if at.first == "FOR" else "while c"
+        advice = f"write {head if len(head) < 40 else short} at most 40"
         return Finding(at.span, "a loop says how often it runs at most", advice)
     if at.accepts == {"MOST"}:
         return Finding(at.span, "a loop's bound stands behind at most", "write at most 40")

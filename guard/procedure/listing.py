@@ -35,6 +35,7 @@ from guard.procedure.model import (
     Table,
     Type,
     ValuesCell,
+    While,
 )
 from guard.procedure.text import parts, text
 from guard.procedure.values import spell
@@ -77,7 +78,7 @@ def _lines(steps: Iterable[Step], depth: int, *, full: bool) -> Iterator[str]:
                 for branch in branches:
                     yield f"{indent}{branch.number} {_name(branch.label, full)}{_branch(branch)}"
                     yield from _lines(branch.body, depth + 1, full=full)
-            case For(body=body):
+            case For(body=body) | While(body=body):
                 bound = f" at most {step.bound}" if full else ""
                 yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
                 yield from _lines(body, depth + 1, full=full)
@@ -92,7 +93,7 @@ def _name(label: str | None, full: bool) -> str:
     return f"{label}: " if full and label else ""
 
 
-def statement(step: Assign | Extract | Judge | For | Require | Check | End) -> str:
+def statement(step: Assign | Extract | Judge | For | While | Require | Check | End) -> str:
     """Give a statement as the model sees it, without its number."""
     match step:
         case Assign(target=target, expression=expression):
@@ -101,6 +102,8 @@ def statement(step: Assign | Extract | Judge | For | Require | Check | End) -> s
             return _decided(step)
         case For(variable=variable, items=items):
             return f"for {variable} in {text(items)}"
+        case While(condition=condition):
+            return f"while {text(condition)}"
         case Require(condition=condition):
             return f"require {text(condition)}"
         case Check(condition=condition):
@@ -187,7 +190,7 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
             case If(branches=branches):
                 for branch in branches:
                     yield from walk(branch.body)
-            case For(body=body):
+            case For(body=body) | While(body=body):
                 yield from walk(body)
             case Require(otherwise=end):
                 yield end
@@ -206,7 +209,7 @@ def expressions(step: Step) -> list[Expr]:
             return [branch.condition for branch in branches if branch.condition is not None]
         case For(items=items):
             return [items]
-        case Require(condition=condition) | Check(condition=condition):
+        case While(condition=condition) | Require(condition=condition) | Check(condition=condition):
             return [condition]
         case Deny() | Escalate():
             return []

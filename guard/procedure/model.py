@@ -256,6 +256,7 @@ class StepKind(StrEnum):
     JUDGE = "judge"
     BRANCH = "branch"
     LOOP = "loop"
+    WHILE = "while"
     REQUIRE = "require"
     CHECK = "check"
     RETURN = "return"
@@ -339,6 +340,18 @@ class For:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class While:
+    """`while condition at most bound`: the condition is a line before each pass, and one that ends them."""
+
+    number: str
+    condition: Expr
+    bound: int
+    body: tuple[Step, ...]
+    label: str | None = None
+    at: Span = _at()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
     """`require condition else end`; the end is a step of its own, numbered below this one."""
 
@@ -390,7 +403,7 @@ class Escalate:
 
 
 End = Return | Deny | Escalate
-Step = Assign | Extract | Judge | If | For | Require | Check | End
+Step = Assign | Extract | Judge | If | For | While | Require | Check | End
 
 
 # --- declarations --------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
 
 def undetermined(path: str, place: Place) -> Ending:
     """Give the ending of an execution that hangs on what nobody has decided."""
-    what = "how often the loop runs" if place.kind is StepKind.LOOP else "where the procedure goes on"
+    loop = place.kind in {StepKind.LOOP, StepKind.WHILE}
+    what = "how often the loop runs" if loop else "where the procedure goes on"
     return Ending(EndKind.UNDETERMINED, path=path, reason=f"{what} hangs on a value that is not decided")
 
 
@@ -187,7 +188,7 @@ class DecideStep:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A line whose value is true or false: of `if`, `elif`, `require` and `check`."""
+    """A line whose value is true or false: of `if`, `elif`, `while`, `require` and `check`."""
 
     place: Place
     body: Body
@@ -343,6 +344,37 @@ class LoopStep:
 
 
 @dataclass(frozen=True, slots=True)
+class WhileStep:
+    """Carry out a block as long as a condition holds. Each test is a line, numbered by its pass."""
+
+    condition: Condition
+    bound: int
+    body: Block
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Give the test and the pass behind it, in turn. Raises `Fault` where one pass more would come."""
+        for turn in range(1, self.bound + 2):
+            path = f"{prefix}{self.condition.place.suffix}[{turn}]"
+            expected = due(self.condition, frame, path)
+            if turn > self.bound and frame.pending is True:
+                raise Fault(path, self._endless())
+            holds = self.condition.holds(frame, (yield expected))
+            if holds is UNKNOWN:
+                return undetermined(path, self.condition.place)
+            if not holds:
+                return None
+            if turn > self.bound:
+                raise Fault(path, self._endless())
+            ending = yield from self.body.run(frame, f"{path}.")
+            if ending is not None:
+                return ending
+        return None
+
+    def _endless(self) -> str:
+        return f"the condition still holds after {self.bound} passes, the loop takes at most {self.bound}"
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Steps in order."""
 
@@ -351,7 +383,7 @@ class Block:
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
         for step in self.steps:
-            if isinstance(step, RequireStep | BranchStep | LoopStep):
+            if isinstance(step, RequireStep | BranchStep | LoopStep | WhileStep):
                 ending = yield from step.run(frame, prefix)
             else:
                 path = prefix + step.place.suffix
@@ -363,4 +395,4 @@ class Block:
 
 
 Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
-Step = Simple | RequireStep | BranchStep | LoopStep
+Step = Simple | RequireStep | BranchStep | LoopStep | WhileStep

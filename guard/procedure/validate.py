@@ -47,6 +47,7 @@ from guard.procedure.model import (
     StringType,
     TextType,
     Type,
+    While,
 )
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
@@ -117,6 +118,8 @@ class _Procedure:
                         self._condition(branch.condition, f"behind {branch.keyword}")
             case For(items=items):
                 self._items(items)
+            case While(condition=condition):
+                self._condition(condition, "behind while")
             case Require(condition=condition):
                 self._condition(condition, "behind require")
             case Check(condition=condition):
