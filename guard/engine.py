@@ -186,7 +186,8 @@ class _Driver:
             self._finished = True
             error = command.error
             if error is not None and error.status >= SERVERS_FAULT:
-                log.warning("run %s of %s: %s", self._info.audit_id, self._info.procedure, error.message)
+                # Its message may quote what the upstream said, which no log may hold.
+                log.warning("run %s of %s: %s", self._info.audit_id, self._info.procedure, error.code)
             self._heard.finished(command, self._elapsed())
             self._observer.overhead(Stage.CHECK, self._checked_s)
 

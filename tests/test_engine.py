@@ -323,7 +323,7 @@ def test_a_bug_in_the_run_is_an_answer_with_500_and_closes_the_upstream(
     with caplog.at_level(logging.WARNING):
         play(body())
     assert "secret" in caplog.text
-    assert "run a of chain: internal error" in caplog.text
+    assert "run a of chain: internal_error" in caplog.text
 
 
 def test_a_bug_in_the_run_does_not_hide_that_the_client_left(caplog: pytest.LogCaptureFixture) -> None:

@@ -213,7 +213,7 @@ def _json_object(text: str, option: str) -> dict[str, object]:
     """Read an object from JSON text or `@FILE`; numbers with a point stay exact."""
     try:
         text = _text(text[1:]) if text.startswith("@") else text
-        value = json.loads(text, parse_float=Decimal, parse_int=_whole)
+        value = json.loads(text, parse_float=Decimal, parse_int=_whole, object_pairs_hook=_once)
     except ValueError as error:
         raise RequestError(f"{option}: expected a JSON object or @FILE: {error}") from None
     except RecursionError:
@@ -221,6 +221,15 @@ def _json_object(text: str, option: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise RequestError(f"{option}: expected a JSON object, found {cut(text, 60)!r}")
     return value
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Make an object of its members, each of which may be given once."""
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice!r} is given twice")
+    return dict(pairs)
 
 
 def _whole(digits: str) -> int:

@@ -96,8 +96,8 @@ def _number(spelling: str | None, kind: str, places: int | None) -> Node:
         parts += [Literal("."), Repeat(_DIGIT, places, most)]
     if kind == "percent":
         parts.append(Literal("%"))
-    behind = "" if kind != "decimal" else f"x{'any' if places is None else places}x{most}"
-    return Terminal(f"{kind}{whole}{behind}", sequence(*parts))
+    fraction = f"x{'any' if places is None else places}x{most}" if most else ""
+    return Terminal(f"{kind}{whole}{fraction}", sequence(*parts))
 
 
 def _list(item: Node, most: int) -> Node:

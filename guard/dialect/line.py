@@ -75,9 +75,7 @@ def _behind(pieces: Sequence[_Piece], written: str) -> list[_Piece]:
         if len(piece.text) > len(written):
             return [_fixed(piece.text[len(written) :], operand=piece.operand), *pieces[index + 1 :]]
         written = written[len(piece.text) :]
-    if written:
-        raise InvalidState(f"the line that is due ends in front of {written!r}")
-    return []
+    raise InvalidState("the line that is due has been written whole")
 
 
 def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
@@ -89,7 +87,7 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
         yield _value(expected, cell, level)
     yield _fixed(expected.tail)
     if expected.decision is not None and expected.decision.sources:
-        yield _quotes(expected.decision, level, rule_name(expected.path) + "q", rules)
+        yield _quotes(expected.decision, level, rules)
     yield _fixed("\n")
 
 
@@ -141,8 +139,8 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
 
 
-def _quotes(decision: Decision, level: Level, prefix: str, rules: dict[str, Node]) -> _Piece:
+def _quotes(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
     # A single value has a single place: given room for more, a small model repeats its quote until the cap.
     several = isinstance(decision.type, ListType | RecordType)
-    node = quotes(decision.sources, prefix, rules, verbatim=level is not Level.SHAPE, several=several)
+    node = quotes(decision.sources, rules, verbatim=level is not Level.SHAPE, several=several)
     return _Piece(node if decision.quote else optional(node), None)

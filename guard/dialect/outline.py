@@ -174,7 +174,7 @@ class _Outline:
             case Assign(target=target):
                 return sequence(*start, self._value(self.program.types[target]), Literal("\n"), then)
             case Extract(type=kind, quote=quote) | Judge(type=kind, quote=quote):
-                behind = quotes((), "", self.rules, verbatim=False, several=isinstance(kind, ListType))
+                behind = quotes((), self.rules, verbatim=False, several=isinstance(kind, ListType))
                 quoted = behind if quote else optional(behind)
                 return sequence(*start, hole(kind), quoted, Literal("\n"), then)
             case Return():

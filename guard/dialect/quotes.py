@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Final
 from unicodedata import normalize
 
 from guard.dialect.holes import QUOTE, QUOTES, quoted
 from guard.dialect.tree import Literal, Node, Repeat, Rule, choice, optional, sequence
 
-MAX_WORDS: Final = 400  # of all sources; longer ones are quoted freely and the checker looks them up
+MAX_WORDS: Final = 600  # of all sources; longer ones are quoted freely and the checker looks them up
 
 _WORD = re.compile(r"(\s*)(\w+|[^\w\s])")
 
 
 def quotes(
-    sources: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node], *, verbatim: bool, several: bool
+    sources: Sequence[tuple[str, str]], rules: dict[str, Node], *, verbatim: bool, several: bool
 ) -> Node:
     """Give what may stand behind a decided value: one quote, or `several`, each behind `<-`.
 
-    With `verbatim` a quote is a run of words of one of the sources, in rules that are added to `rules`
-    under names that begin with `prefix`: one a word, so that the grammar stays as long as the source.
+    With `verbatim` a quote is a run of words of one of the sources, in rules that are added to `rules`:
+    one a word, so that the grammar stays as long as the sources. All who quote the same share them.
     """
-    words = [_words(text) for _, text in sources]
-    quote: Node = QUOTE
-    if verbatim and 0 < sum(map(len, words)) <= MAX_WORDS:
-        starts = [start for index, run in enumerate(words) for start in _run(run, f"{prefix}x{index}", rules)]
-        rules[prefix] = sequence(Literal('"'), choice(*starts), Literal('"'))
-        quote = Rule(prefix)
+    quote = _verbatim([text for _, text in sources], rules) if verbatim else QUOTE
     one = sequence(Literal(" <- "), quote)
     return Repeat(one, 1, QUOTES) if several else one
+
+
+def _verbatim(texts: Sequence[str], rules: dict[str, Node]) -> Node:
+    words = [_words(text) for text in texts]
+    if not 0 < sum(map(len, words)) <= MAX_WORDS:
+        return QUOTE
+    name = f"q{sha256(repr(words).encode()).hexdigest()[:8]}"
+    if name not in rules:
+        starts = [start for index, run in enumerate(words) for start in _run(run, f"{name}x{index}", rules)]
+        rules[name] = sequence(Literal('"'), choice(*starts), Literal('"'))
+    return Rule(name)
 
 
 def _words(text: str) -> list[tuple[str, str]]:

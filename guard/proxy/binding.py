@@ -87,6 +87,7 @@ class Bound:
             top_p=self.request.top_p,
             seed=self.request.seed,
             max_tokens=self.request.budget,
+            budget_field=self.request.budget_field,
         )
 
 

@@ -120,7 +120,7 @@ class Endpoint:
         elif exchange.streaming:
             await exchange.end(sse.encode(answer.body) + DONE)
         else:
-            log.warning("an answer that passed through is cut: %s", answer.message)
+            log.warning("an answer that passed through is cut: %s", answer.code)
 
 
 async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:

@@ -59,16 +59,16 @@ def out_of_tokens(procedure: str, step: str, limit: int) -> RunError:
     )
 
 
-def too_few_tokens(procedure: str, limit: int, fewest: int) -> RunError:
+def too_few_tokens(procedure: str, limit: int, fewest: int, *, field: str) -> RunError:
     """Refuse a budget that cannot suffice, before anything is spent."""
     return RunError(
         status=400,
         type="invalid_request_error",
         code="max_tokens_too_small",
-        param="max_tokens",
+        param=field,
         message=(
             f"a budget of {limit} tokens cannot suffice: procedure {procedure!r} takes {fewest} lines at "
-            "least with these inputs; expected a larger max_completion_tokens, or none"
+            "least with these inputs; expected a larger {field}, or none"
         ),
     )
 

@@ -16,7 +16,8 @@ class Generation:
     `step` is the path of the step that it was opened at, `prefix` what had been said by then, the
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
-    `stop` ("": up to the answer); `cut`: and for not a word more. `overlap`: it may still repeat verified
+    `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
+    given to read. `overlap`: it may still repeat verified
     lines, as answers to a dialogue turn do. `done`: all that it was opened for is there, and `tail` is what
     came behind that.
     """
@@ -33,6 +34,7 @@ class Generation:
     cut: bool
     overlap: bool
     max_tokens: int
+    asked: int = 0
     text: str = ""
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
@@ -47,8 +49,13 @@ class Generation:
 
     @property
     def cost(self) -> Usage:
-        """What it has cost: as reported, else as counted."""
-        return self.usage or Usage(completion=self.tokens, estimated=True)
+        """What it has cost: as reported, else as counted; servers tell nothing of what was cut.
+
+        A generation that wrote nothing may not have been read either, and counts for nothing.
+        """
+        return self.usage or Usage(
+            prompt=self.asked if self.tokens else 0, completion=self.tokens, estimated=True
+        )
 
     def close(self, result: Result, *, kept: int, error: UpstreamError | None = None) -> Close:
         """Close it. `kept` of the characters that it wrote stand; the other ones were for nothing."""

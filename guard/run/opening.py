@@ -16,6 +16,9 @@ from guard.run import feedback
 from guard.run.messages import Message, Target
 from guard.run.progress import Progress
 from guard.trace import render
+from guard.wire.chat import text_of
+
+CHARACTERS_PER_TOKEN: Final = 4  # in English, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,7 @@ class Job:
     """What a client asks for.
 
     `messages` is the conversation with our instructions in it. `nonce` is the request's, six hex digits.
-    `max_tokens` is the client's budget for all generations together.
+    `max_tokens` is the client's budget for all generations together, `budget_field` what the client calls it.
     """
 
     program: Program
@@ -34,6 +37,7 @@ class Job:
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
+    budget_field: str = "max_completion_tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,12 @@ class Opening:
     grammar: str | None
     given: frozenset[str]
     stop: str
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens the model is given to read."""
+        characters = sum(len(text_of(message)) for message in self.messages) + len(self.prefix)
+        return characters // CHARACTERS_PER_TOKEN
 
 
 def opening(job: Job, progress: Progress, target: Target, level: Level, reason: Reason) -> Opening:

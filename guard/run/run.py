@@ -104,7 +104,9 @@ class Run:
         self._started = True
         fewest = self._progress.fewest_lines(written=self._policy.force is Level.VALUES)
         if fewest > self._limit and self._limit == self._job.max_tokens:
-            error = endings.too_few_tokens(self._job.program.name, self._limit, fewest)
+            error = endings.too_few_tokens(
+                self._job.program.name, self._limit, fewest, field=self._job.budget_field
+            )
             return [self._finish(Outcome.ERROR, error=error)]
         return self._go_on(Strategy.INITIAL)
 
@@ -385,6 +387,7 @@ class Run:
             cut=self._policy.force is Level.VALUES,
             overlap=not target.prefill and bool(self._progress.verified),
             max_tokens=self._left,
+            asked=made.tokens,
         )
         return Open(
             generation=self._generations,

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 
@@ -24,6 +25,7 @@ def serve(arguments: argparse.Namespace, key: str) -> Any:
 
     settings = xllamacpp.CommonParams()
     settings.model.path = arguments.model
+    settings.model_alias = {Path(arguments.model).stem}  # clients are told this name, not where the file is
     settings.port = 0
     settings.hostnames = ["127.0.0.1"]
     settings.api_keys = [key]

@@ -73,6 +73,12 @@ class ChatRequest(BaseModel):
         return min(limits) if limits else None
 
     @property
+    def budget_field(self) -> str:
+        """The field that sets the budget."""
+        old = self.max_tokens is not None and self.max_tokens == self.budget
+        return "max_tokens" if old else "max_completion_tokens"
+
+    @property
     def wants_usage(self) -> bool:
         """Whether a stream has to end with a chunk that tells the usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
@@ -119,6 +125,8 @@ def _first_problem(error: ValidationError) -> RequestError:
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] in {"model_type", "dict_type"}:  # pydantic would name a class of ours
+        message = "expected an object"
     return RequestError(f"{where}: {message[:1].lower()}{message[1:]}", param=where, code="invalid_value")
 
 

@@ -102,6 +102,7 @@ def test_a_trace_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) ->
     [
         (["trace", CHAIN, "--inputs", "{}"], "input 'a' is missing"),
         (["trace", CHAIN, "--inputs", '{"a": "x", "b": 1}'], "input 'a'"),
+        (["trace", CHAIN, "--inputs", '{"a": 1, "a": 2, "b": 1}'], "'a' is given twice"),
         (["trace", CHAIN, "--inputs", "[1]"], "expected a JSON object"),
         (["trace", CHAIN, "--inputs", '{"a": '], "--inputs"),
         (["trace", CHAIN, "--inputs", "@/nowhere"], "--inputs"),

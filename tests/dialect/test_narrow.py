@@ -261,11 +261,18 @@ def test_a_quote_is_words_of_its_source_in_their_order() -> None:
     assert_takes(free.grammar, text.replace(whole, '"thirteen"'))
 
 
+def test_decisions_from_the_same_source_share_its_words() -> None:
+    made, _ = later(0)
+    assert made.grammar is not None
+    words = 11  # marks are words of their own; the first has the rule that begins a quote
+    assert len([name for name in made.grammar.rules if name.startswith("q")]) == words
+
+
 def test_a_long_source_is_quoted_freely() -> None:
     made = program("procedure p(t: text) -> int\n  extract n: int from t quote\n  return n\n")
     grammar = narrow(
         made,
-        {"t": "word " * 401},
+        {"t": "word " * 601},
         (),
         level=Level.OPERANDS,
         nonce=NONCE,
@@ -304,6 +311,34 @@ def test_where_the_model_cannot_be_asked_again_the_rest_is_open(
     assert made.complete
     assert text.endswith(f"@end {NONCE}\n")
     assert_takes(made.grammar, text)
+
+
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
+@pytest.mark.parametrize("n", ["-3.345", "2.50", "7.00"])
+@pytest.mark.parametrize("name", ["Ann", "A name that is so long that it stands by name only"])
+def test_holes_take_every_form_that_a_value_may_have(level: Level, n: str, name: str) -> None:
+    made = program(
+        "procedure p(t: text) -> decimal(1)\n  extract n: decimal(3) from t\n  extract s: string from t\n"
+        '  rounded = n to 1\n  same = s == "Ann"\n  x = -n - (-n) to 1\n  p = rounded * 5% to 1\n'
+        "  q = min(n, 0.5) + (if same then n else p) to 1\n  return rounded + x + p + q\n"
+    )
+    inputs: dict[str, Value] = {"t": ""}
+    steps, _ = reference(made, inputs, made.decide({"n": n, "s": name}))
+    grammar = narrowed(made, inputs, steps, 0, level=level, stop=False)
+    assert_takes(grammar.grammar, behind(made, steps, 0, grammar))
+
+
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
+def test_numbers_may_be_as_long_as_they_are(level: Level) -> None:
+    made = program(
+        "procedure p(a: int, d: decimal(12), r: percent) -> bool\n  b = a * a\n  e = d * d\n  s = r * 1\n"
+        "  u = r\n  v = -r\n  return b > 0 and e > 0 and s > 0 and u > v\n"
+    )
+    inputs = made.accept({"a": 123456789012345, "d": "0.123456789012", "r": "0.12345678901234"})
+    steps, _ = reference(made, inputs, {})
+    for at in range(len(steps)):
+        grammar = narrowed(made, inputs, steps, at, level=level)
+        assert_takes(grammar.grammar, behind(made, steps, at, grammar))
 
 
 def test_open_steps_come_in_their_order() -> None:

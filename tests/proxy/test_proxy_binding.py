@@ -223,7 +223,9 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{"type": "function"}]}, "tools"),
     ({"logprobs": True}, "logprobs"),
     ({"response_format": {"type": "json_object"}}, "response_format"),
-    ({"max_completion_tokens": 3}, "max_tokens"),
+    ({"max_completion_tokens": 3}, "max_completion_tokens"),
+    ({"max_tokens": 3}, "max_tokens"),
+    ({"max_tokens": 3, "max_completion_tokens": 9}, "max_tokens"),
 ]
 
 

@@ -20,6 +20,7 @@ def generation(*pieces: str) -> Generation:
         cut=False,
         overlap=False,
         max_tokens=100,
+        asked=60,
     )
     for piece in pieces:
         made.take(piece)
@@ -29,9 +30,13 @@ def generation(*pieces: str) -> Generation:
 
 def test_what_is_not_reported_is_counted_and_said_to_be() -> None:
     made = generation(" a =", " 7\n")
-    assert made.cost == Usage(completion=2, estimated=True)
+    assert made.cost == Usage(prompt=60, completion=2, estimated=True)
     made.usage = Usage(prompt=80, completion=5)
     assert made.cost == Usage(prompt=80, completion=5)
+
+
+def test_a_generation_that_wrote_nothing_costs_nothing_that_is_known() -> None:
+    assert generation().cost == Usage(estimated=True)
 
 
 def test_tokens_are_discarded_in_the_share_of_the_characters_that_do_not_stand() -> None:

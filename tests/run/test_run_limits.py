@@ -46,7 +46,7 @@ def test_the_clients_budget_is_over_all_generations() -> None:
         << opens(max_tokens=50)
         >> says(" a = 3 + 4 = 8\n", tokens=12)
         << violates(Kind.WRONG_VALUE, "1")
-        << closes(Result.VIOLATION, usage=Usage(completion=12, estimated=True), discarded=12)
+        << closes(Result.VIOLATION, usage=Usage(prompt=5, completion=12, estimated=True), discarded=12)
         << opens(Strategy.RESUME, max_tokens=38)
         >> says(REST)
         << emits("1")
@@ -71,7 +71,7 @@ def test_a_budget_that_cannot_suffice_is_refused_before_anything_is_spent() -> N
     assert play
     error = play.finish.error
     assert error is not None
-    assert (error.status, error.type, error.param) == (400, "invalid_request_error", "max_tokens")
+    assert (error.status, error.type, error.param) == (400, "invalid_request_error", "max_completion_tokens")
     assert "4 lines at least" in error.message
 
 
@@ -190,7 +190,7 @@ def test_when_the_time_is_over_the_generation_is_cut() -> None:
         >> says(" a = 3 + 4 = 7\n2 b", tokens=9)
         << emits("1")
         >> OutOfTime()
-        << closes(Result.TIMEOUT, usage=Usage(completion=9, estimated=True))
+        << closes(Result.TIMEOUT, usage=Usage(prompt=5, completion=9, estimated=True))
         << finishes(Outcome.ERROR, answer=None, violations=())
     )
     assert play

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -144,7 +145,9 @@ def test_requests_can_be_passed_on_to_it() -> None:
         request = Passage(method="GET", path="/models", headers=(), body=b"")
         async with upstream.forward(request, client=CALL) as answer:
             assert answer.status == 200
-            assert b"SmolLM2" in b"".join([data async for data in answer.body])
+            told = b"".join([data async for data in answer.body])
+        assert json.loads(told)["data"][0]["id"] == resolve().stem
+        assert str(resolve().parent).encode() not in told, "where it is kept is nobody's business"
 
     with_model(body)
 
