@@ -19,6 +19,17 @@ NONCE = "3fa92c"
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
 _PARAMETERS = "a: int, b: int, c: decimal(2), xs: list of int, note: text"
+_HELPED = [
+    "procedure helped(a: int, place: text) -> int",
+    '  judge sure: bool from place asking "Is it sure?"',
+    "  left = a",
+    "  while left > 10 at most 20",
+    "    left = left - 9",
+    "  if sure and left > 0",
+    "    return left * 2",
+    "  return left",
+    "",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +109,7 @@ class _Writer:
     def statement(self, indent: str, depth: int) -> None:
         kinds = ["whole", "amount", "flag"]
         if depth == 0:
-            kinds += ["extract", "judge", "require"]
+            kinds += ["extract", "judge", "require", "do"]
         if depth < 2:
             kinds += ["if", "for", "while"]
         match self.pick(*kinds):
@@ -122,6 +133,9 @@ class _Writer:
             case "require":
                 end = self.pick('deny "No."', 'escalate "Ask."', "return { whole: 0, part: c }")
                 self.lines.append(f"{indent}require {self.test()} else {end}")
+            case "do":
+                self.assign(indent, "p", self.ints, f"do helped({self.whole(1)}, note)")
+                self.decided["sure"] = "bool"
             case "if":
                 self.branch(indent, depth)
             case "while":
@@ -181,6 +195,7 @@ class _Writer:
                 f"procedure made({_PARAMETERS}) -> {{ whole: int, part: decimal(2) }}",
                 *self.lines,
                 "",
+                *_HELPED,
             ]
         )
 
@@ -279,7 +294,7 @@ def _left_out(sample: Sample, index: int) -> Mutant:
     if behind is None:
         kind = "missing_answer"
     else:
-        kind = "premature_answer" if behind.head in {"return", "deny", "escalate"} else "skipped_step"
+        kind = "premature_answer" if behind.kind in {"return", "deny", "escalate"} else "skipped_step"
     return _mutant(sample, kind, expected.path, lines, (index + 1, 0), name="left out")
 
 
@@ -313,7 +328,7 @@ def _altered(sample: Sample, index: int) -> Mutant | None:
     """Another working."""
     expected, _ = sample.steps[index]
     cell = expected.cells[0]
-    if not cell.working:
+    if not cell.working or cell.bare:
         return None
     start = len(f"{expected.path} {expected.head} {cell.lead}")
     working = "".join(part for part in cell.working if isinstance(part, str))

@@ -305,9 +305,13 @@ class Checker:
         if known is not None:
             return Kind.REPEATED_STEP if self._repeats(known, step) else Kind.SELF_CORRECTION
         due = self._walk.due
-        if due is not None and step.head in _ANSWERS:
+        if due is not None and step.head in _ANSWERS and not self._is_result(step):
             return Kind.PREMATURE_ANSWER
         return Kind.SKIPPED_STEP if due is not None and self._comes(step.path, due.path) else Kind.EXTRA_STEP
+
+    def _is_result(self, step: Line) -> bool:
+        """Whether a line gives the value of a sub-procedure, which is no answer."""
+        return self.program.step_numbers.get(order.number_of(step.path)) is StepKind.RESULT
 
     def _comes(self, path: str, due: str) -> bool:
         """Whether a step comes later, as far as that can be told."""

@@ -12,6 +12,7 @@ from guard.procedure.model import (
     Branch,
     Check,
     Deny,
+    Do,
     End,
     EnumType,
     Escalate,
@@ -250,6 +251,17 @@ class _Builder:
         match node.data:
             case "assign":
                 return self._assign(node, number, label)
+            case "do":
+                target, procedure, arguments = children
+                given = () if arguments is None else parts(tree(arguments))
+                return Do(
+                    number=number,
+                    target=self.terms.name(target, "a value"),
+                    procedure=str(token(procedure)),
+                    arguments=tuple(self.terms.expression(part) for part in given if part is not None),
+                    label=label,
+                    at=at,
+                )
             case "extract" | "judge":
                 return self._decision(node, number, label)
             case "for":

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from guard.errors import InvalidState, RequestError
-from guard.procedure.cells import Rule, body
-from guard.procedure.evaluate import compiled
+from guard.procedure.cells import Rule, argument, body
+from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Unknown
 from guard.procedure.expression import Scope
 from guard.procedure.listing import canonical, listing, statement, walk
@@ -24,6 +24,7 @@ from guard.procedure.model import (
     Branch,
     Check,
     Deny,
+    Do,
     End,
     Escalate,
     Example,
@@ -58,6 +59,7 @@ from guard.procedure.steps import (
     CheckStep,
     Condition,
     DecideStep,
+    DoStep,
     Fault,
     Frame,
     LoopStep,
@@ -102,6 +104,7 @@ class Program:
     procedure: Procedure
     types: Mapping[str, Type]  # of every variable
     block: Block
+    callees: Mapping[str, Program]  # the procedures that its steps carry out
 
     def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
         """Give the inputs that a request's JSON means.
@@ -121,9 +124,26 @@ class Program:
 
         Raises `RequestError` that lists every one that is unknown or of the wrong type.
         """
-        steps = [step for step in walk(self.procedure.body) if isinstance(step, Extract | Judge)]
-        types = {step.target: step.type for step in steps} | {step.number: step.type for step in steps}
-        return _accepted(raw, types, "decision", "decide", [])
+        return _accepted(raw, self.decision_types, "decision", "decide", [])
+
+    @property
+    def decision_types(self) -> dict[str, Type]:
+        """The type of each decision, by variable and by number; its own go before those of sub-procedures."""
+        found: dict[str, Type] = {}
+        own: dict[str, Type] = {}
+        for step in walk(self.procedure.body):
+            match step:
+                case Extract() | Judge():
+                    own |= {step.target: step.type, step.number: step.type}
+                case Do():
+                    inner = self.callees[step.procedure].decision_types
+                    found |= {
+                        f"{step.number}.{name}" if name[0].isdigit() else name: kind
+                        for name, kind in inner.items()
+                    }
+                case _:
+                    pass
+        return {**own, **found, **own}
 
     def execute(self, inputs: Mapping[str, Value]) -> Execution:
         """Carry the procedure out on inputs as `accept` gives them."""
@@ -233,13 +253,21 @@ def constant(expr: Expr) -> object:
 
 
 def compile_program(
-    source: Source, module: Module, procedure: Procedure, types: Mapping[str, Type]
+    source: Source,
+    module: Module,
+    procedure: Procedure,
+    types: Mapping[str, Type],
+    callees: Mapping[str, Program] | None = None,
 ) -> Program:
-    """Compile a procedure that has been found valid; `types` has the type of each of its variables."""
+    """Compile a procedure that has been found valid; `types` has the type of each of its variables.
+
+    `callees` are the procedures that its steps carry out, compiled before.
+    """
+    callees = callees or {}
     del source
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
     scope = Scope(variables, module.tables, module.numbers)
-    compiler = _Compiler(scope, procedure.result, _limits(procedure))
+    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -250,17 +278,19 @@ def compile_program(
         numbers=module.numbers,
         numbered=listing(module, procedure),
         example=module.examples.get(procedure.name),
-        step_numbers=dict(_numbered(steps)),
-        decisions=tuple(dict.fromkeys(s.target for s in steps if isinstance(s, Extract | Judge))),
+        step_numbers=dict(_numbered(steps, callees)),
+        decisions=tuple(dict.fromkeys(_decided(steps, callees))),
         sources=tuple(p.name for p in procedure.parameters if isinstance(p.type, TextType)),
         procedure=procedure,
         types=variables,
         block=compiler.block(procedure.body, ""),
+        callees=callees,
     )
 
 
 KINDS: Final[Mapping[type, StepKind]] = {
     Assign: StepKind.ASSIGN,
+    Do: StepKind.DO,
     Extract: StepKind.EXTRACT,
     Judge: StepKind.JUDGE,
     Branch: StepKind.BRANCH,
@@ -273,15 +303,29 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Escalate: StepKind.ESCALATE,
 }
 
-Numbered = Assign | Extract | Judge | Branch | For | While | Require | Check | End
+Numbered = Assign | Do | Extract | Judge | Branch | For | While | Require | Check | End
 
 
-def _numbered(steps: Iterable[Step]) -> Iterator[tuple[str, StepKind]]:
+def _numbered(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, StepKind]]:
     for step in steps:
         if isinstance(step, If):
             yield from ((arm.number, KINDS[Branch]) for arm in step.branches if arm.condition is not None)
         else:
             yield step.number, KINDS[type(step)]
+        if isinstance(step, Do):
+            for number, kind in callees[step.procedure].step_numbers.items():
+                yield f"{step.number}.{number}", StepKind.RESULT if kind is StepKind.RETURN else kind
+
+
+def _decided(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Extract(target=target) | Judge(target=target):
+                yield target
+            case Do(procedure=name):
+                yield from callees[name].decisions
+            case _:
+                pass
 
 
 def head(step: Numbered) -> str:
@@ -289,6 +333,8 @@ def head(step: Numbered) -> str:
     match step:
         case Assign(target=target) | Extract(target=target) | Judge(target=target):
             return f"{target} ="
+        case Do(target=target):
+            return f"{target} = do"
         case For():
             return f"{statement(step)} ="
         case Branch(keyword=keyword):
@@ -303,7 +349,7 @@ def _limits(procedure: Procedure) -> dict[str, tuple[tuple[tuple[str, ...], int]
     By variable: the fields that lead to a list, and how many items it may have.
     """
     steps = list(walk(procedure.body))
-    targets = [step.target for step in steps if isinstance(step, Assign | Extract | Judge)]
+    targets = [step.target for step in steps if isinstance(step, Assign | Do | Extract | Judge)]
     decided = {step.target for step in steps if isinstance(step, Extract | Judge)}
     found: dict[str, dict[tuple[str, ...], int]] = {}
     for step in steps:
@@ -330,6 +376,7 @@ class _Compiler:
     scope: Scope
     result: Type
     limits: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
+    callees: Mapping[str, Program]
 
     def block(self, steps: Iterable[Step], base: str) -> Block:
         """Compile a block; `base` is the number of the loop around it with a dot, or ""."""
@@ -339,6 +386,8 @@ class _Compiler:
         match step:
             case Assign():
                 return self._assign(step, base)
+            case Do():
+                return self._do(step, base)
             case Extract() | Judge():
                 return self._decide(step, base)
             case If(branches=branches):
@@ -362,6 +411,18 @@ class _Compiler:
         assert type is not None
         right = body(step.expression, type, self.scope, Rule(step.places, step.rounding))
         return AssignStep(_place(step, base), step.target, type, right)
+
+    def _do(self, step: Do, base: str) -> DoStep:
+        callee = self.callees[step.procedure]
+        given = list(zip(callee.parameters, step.arguments, strict=True))
+        return DoStep(
+            place=_place(step, base),
+            target=step.target,
+            type=callee.result,
+            shown=call_shown(callee.name, [compiled(expr, self.scope) for expr in step.arguments]),
+            inputs=tuple((one.name, argument(expr, one.type, self.scope)) for one, expr in given),
+            body=callee.block,
+        )
 
     def _decide(self, step: Extract | Judge, base: str) -> DecideStep:
         return DecideStep(
@@ -414,5 +475,5 @@ def _place(step: Numbered, base: str) -> Place:
         kind=KINDS[type(step)],
         head=head(step),
         label=step.label,
-        target=step.target if isinstance(step, Assign | Extract | Judge) else None,
+        target=step.target if isinstance(step, Assign | Do | Extract | Judge) else None,
     )

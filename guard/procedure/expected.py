@@ -52,7 +52,8 @@ class Cell:
     `key` says where it stands in the line's value: () for the value itself, ("total",) for a field,
     ("lines", 0, "qty") deeper. `lead` is the literal text before it. `working` is the substituted
     expression, None where the cell is its value alone. `spelling` is the value's canonical text,
-    None where `value` is UNKNOWN.
+    None where `value` is UNKNOWN. A `bare` cell is its working alone: the value comes in later lines,
+    and `value` and `spelling` are that text, None where it has holes.
     """
 
     key: tuple[str | int, ...]
@@ -61,6 +62,7 @@ class Cell:
     value: Value | Unknown
     spelling: str | None
     type: Type
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

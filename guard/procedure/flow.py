@@ -12,6 +12,7 @@ from guard.procedure.model import (
     Aggregate,
     Assign,
     Deny,
+    Do,
     Escalate,
     Expr,
     Extract,
@@ -80,7 +81,7 @@ class _Flow:
                 bound = self._bind(step, step.target, bound)
                 self._expressions(step, bound)
                 return False, bound
-            case Assign():
+            case Assign() | Do():
                 self._expressions(step, bound)
                 return False, self._bind(step, step.target, bound)
             case Require(otherwise=end):
@@ -204,7 +205,7 @@ class _Flow:
         seen: set[str] = set()
         for step in walk(self.procedure.body):
             match step:
-                case Assign(target=name) | Extract(target=name) | Judge(target=name):
+                case Assign(target=name) | Do(target=name) | Extract(target=name) | Judge(target=name):
                     if name not in self.used | seen and not name.startswith("_"):
                         at = target_span(self.faults.source.text, step.at, name)
                         self.faults.warning(at, f"the value {name!r} is never used", "leave the step out")

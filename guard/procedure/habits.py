@@ -147,7 +147,7 @@ _JUDGE: Final = 'write judge x: bool from note asking "...?"'
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
 _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
-    **dict.fromkeys(("foreach", "loop", "repeat", "do"), _LOOP),
+    **dict.fromkeys(("foreach", "loop", "repeat"), _LOOP),
     **dict.fromkeys(("switch", "case", "match"), _ARMS),
     **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort"), _DENY),
     **dict.fromkeys(("print", "say", "log", "pass"), _QUIET),
@@ -192,9 +192,10 @@ def _reserved(at: Stumble) -> Finding | None:
         token = at.line[-1]
     elif token.type not in RESERVED or "NAME" not in at.accepts or (at.wants_value and token.type in _INFIX):
         return None
+    if token.type == "DO" and (at.wants_value or at.starts_step):
+        advice = "write fee = do shipping(weight), and use fee below"
+        return Finding(place(token), "a sub-procedure is carried out in a step of its own", advice)
     advice = f"take another name, such as {token}_1"
-    if str(token) == "do":
-        advice = "procedures cannot be called: write its steps here"
     return Finding(place(token), f"{token.value!r} is a reserved word and cannot be a name", advice)
 
 

@@ -252,6 +252,7 @@ class StepKind(StrEnum):
     """What a step does; also the label `step_kind` of metrics."""
 
     ASSIGN = "assign"
+    DO = "do"
     EXTRACT = "extract"
     JUDGE = "judge"
     BRANCH = "branch"
@@ -260,6 +261,7 @@ class StepKind(StrEnum):
     REQUIRE = "require"
     CHECK = "check"
     RETURN = "return"
+    RESULT = "result"  # the return of a sub-procedure, which is no answer
     DENY = "deny"
     ESCALATE = "escalate"
 
@@ -273,6 +275,18 @@ class Assign:
     expression: Expr
     places: int | None = None
     rounding: Rounding | None = None
+    label: str | None = None
+    at: Span = _at()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Do:
+    """`target = do procedure(arguments)`: another procedure's steps, whose return gives the value."""
+
+    number: str
+    target: str
+    procedure: str
+    arguments: tuple[Expr, ...]
     label: str | None = None
     at: Span = _at()
 
@@ -403,7 +417,7 @@ class Escalate:
 
 
 End = Return | Deny | Escalate
-Step = Assign | Extract | Judge | If | For | While | Require | Check | End
+Step = Assign | Do | Extract | Judge | If | For | While | Require | Check | End
 
 
 # --- declarations --------------------------------------------------------------------------------

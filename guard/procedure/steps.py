@@ -7,13 +7,13 @@ compound ones carry out blocks of others.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from guard.errors import InvalidState
-from guard.procedure.cells import Body
-from guard.procedure.evaluate import Compiled, Env
+from guard.procedure.cells import Body, Leaf
+from guard.procedure.evaluate import Compiled, Env, Part, render
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import BoolType, IntType, StepKind, StringType, Type, Value
@@ -308,6 +308,65 @@ class BranchStep:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoStep:
+    """Carry out another procedure, on arguments of its own, and keep what it returns.
+
+    `shown` is the call as its line shows it; `inputs` are the names and values of the other's inputs.
+    """
+
+    place: Place
+    target: str
+    type: Type
+    shown: tuple[Part, ...]
+    inputs: tuple[tuple[str, Leaf], ...]
+    body: Block
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Give the call, then the steps up to their return. A refusal in them is the whole run's."""
+        path = prefix + self.place.suffix
+        count(frame, path)
+        try:
+            inner = self._frame(frame)
+            working = render(self.shown, frame.env, frame.shown)
+        except EvaluationError as reason:
+            raise Fault(path, str(reason)) from None
+        written = [part for part in working if isinstance(part, str)]
+        known = "".join(written) if len(written) == len(working) else None
+        cell = Cell((), "", working, UNKNOWN if known is None else known, known, _STRING, bare=True)
+        yield self.place.expect(path, (cell,))
+        inner.steps = frame.steps
+        ending = yield from self._inside(self.body.run(inner, f"{path}."))
+        frame.steps = inner.steps
+        if ending is None or ending.kind is not EndKind.RETURN:
+            return ending
+        value = UNKNOWN if ending.value is None else usable(ending.value, self.type)
+        frame.store(self.target, value, value)
+        return None
+
+    def _frame(self, frame: Frame) -> Frame:
+        """Give the other procedure's scope: its inputs and nothing else."""
+        env: Env = {}
+        shown: Env = {}
+        for name, leaf in self.inputs:
+            env[name], cell = leaf.fill(frame.env, frame.shown)
+            shown[name] = cell.value
+        return Frame(env, env if frame.shown is frame.env else shown)
+
+    def _inside(self, run: Run) -> Run:
+        """Give the steps of the other procedure the numbers that they have here."""
+        sent: Sent = None
+        try:
+            while True:
+                expected = run.send(sent)
+                kind = StepKind.RESULT if expected.kind is StepKind.RETURN else expected.kind
+                number = f"{self.place.number}.{expected.number}"
+                sent = yield replace(expected, number=number, kind=kind)
+        except StopIteration as stop:
+            ending: Ending | None = stop.value
+            return ending
+
+
 @dataclass(frozen=True, slots=True)
 class LoopStep:
     """Carry out a block for each item of a list."""
@@ -383,7 +442,7 @@ class Block:
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
         for step in self.steps:
-            if isinstance(step, RequireStep | BranchStep | LoopStep | WhileStep):
+            if isinstance(step, RequireStep | BranchStep | LoopStep | WhileStep | DoStep):
                 ending = yield from step.run(frame, prefix)
             else:
                 path = prefix + step.place.suffix
@@ -395,4 +454,4 @@ class Block:
 
 
 Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
-Step = Simple | RequireStep | BranchStep | LoopStep | WhileStep
+Step = Simple | RequireStep | BranchStep | LoopStep | WhileStep | DoStep

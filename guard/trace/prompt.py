@@ -20,6 +20,7 @@ from guard.procedure.model import (
     Judge,
     ListType,
     RecordType,
+    Step,
     StepKind,
     TextType,
     Type,
@@ -45,6 +46,10 @@ _LOOP: Final = (
 _WHILE: Final = (
     "The line of a `while` comes before each pass and once more when it is false, "
     "with the pass in its number: `{first}`, then its steps `{first}.1`, and so on; then `{second}`."
+)
+_DO: Final = (
+    "The line of a `do` ends in the values that are given to the procedure below it. "
+    "Then write the steps below it with these values; their `return` gives the name its value."
 )
 _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
@@ -88,11 +93,19 @@ def _rules(program: Program) -> Iterator[str]:
     again = next((number for number, kind in program.step_numbers.items() if kind is StepKind.WHILE), None)
     if again is not None:
         yield _WHILE.format(first=f"{again}[1]", second=f"{again}[2]")
-    read = [step for step in walk(program.procedure.body) if isinstance(step, Extract | Judge)]
+    if StepKind.DO in kinds:
+        yield _DO
+    read = [step for step in _steps(program) if isinstance(step, Extract | Judge)]
     if read:
         yield _READ
     if any(step.quote for step in read):
         yield _QUOTE
+
+
+def _steps(program: Program) -> Iterator[Step]:
+    yield from walk(program.procedure.body)
+    for callee in program.callees.values():
+        yield from _steps(callee)
 
 
 def _inputs(program: Program, inputs: Mapping[str, Value], above: Collection[str]) -> Iterator[str]:

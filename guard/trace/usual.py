@@ -18,7 +18,7 @@ from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine
 
 # Words of the grammar that are no names where a value may stand.
-_WORDS: Final = "true|false|if|then|else|and|or|not|in|div|mod|for"
+_WORDS: Final = "true|false|do|if|then|else|and|or|not|in|div|mod|for"
 _LONG: Final = re.compile("[0-9.]{41}")
 _QUOTE: Final = re.compile(r' <- ("(?:[^"\\]|\\.)*")')
 
