@@ -1,1 +1,38 @@
-"""stepguard: a model carries out a written procedure, step by step, and every step is checked."""
+"""stepguard: a model carries out a written procedure, step by step, and every step is checked.
+
+What programs may import from here is public and keeps its names:
+
+* `load(text, name="<string>")` gives a `Library`, whose `procedures` are compiled `Procedure`s by name;
+  it raises `ProcedureError`, which has every problem of the text.
+* `Procedure`: `accept` reads inputs from JSON data; `reference` carries it out. `formatted` lays a text out.
+* `Checker(procedure, inputs, nonce=...)`: `feed` it a trace in pieces, `close` it, then see its `verdict`
+  and `violations`; `report` sums it up.
+"""
+
+from __future__ import annotations
+
+from guard.check.checker import Checker
+from guard.check.report import report
+from guard.check.verdict import Kind, Verdict, Violation
+from guard.errors import GuardError, Problem, ProcedureError, RequestError
+from guard.procedure.execute import Program as Procedure
+from guard.procedure.execute import reference
+from guard.procedure.format import formatted
+from guard.procedure.load import Library, load
+
+__all__ = [
+    "Checker",
+    "GuardError",
+    "Kind",
+    "Library",
+    "Problem",
+    "Procedure",
+    "ProcedureError",
+    "RequestError",
+    "Verdict",
+    "Violation",
+    "formatted",
+    "load",
+    "reference",
+    "report",
+]

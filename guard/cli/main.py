@@ -13,7 +13,9 @@ import json
 import logging
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from importlib.metadata import version
@@ -28,6 +30,8 @@ from guard.config import build, default_config, load_config
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
+from guard.procedure.format import formatted
+from guard.procedure.interchange import compiled
 from guard.procedure.load import Library, load
 from guard.procedure.values import DIGITS
 from guard.proxy.app import Addresses, run
@@ -41,7 +45,7 @@ SHOWN_NONCE = "3fa92c"  # in what is printed for people to read; requests draw t
 
 _EXIT_CODES = """exit codes:
   0  done, or the trace passed
-  1  the trace has violations, or the procedure fails
+  1  the trace has violations, the procedure fails, or fmt --check found files to lay out
   2  the command, a procedure, an input or the configuration is wrong
   3  a model server, the embedded model or the output could not be used
 """
@@ -113,6 +117,10 @@ def _parser() -> argparse.ArgumentParser:
     lint = add("lint", _lint, "check procedure files, all problems at once")
     lint.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
     lint.add_argument("--json", action="store_true", help="problems as JSON")
+
+    fmt = add("fmt", _fmt, "lay procedure files out canonically, in place")
+    fmt.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
+    fmt.add_argument("--check", action="store_true", help="change nothing, name the files that would change")
 
     show = add("show", _show, "print the numbered procedure and the prompt as the model gets them")
     _procedure_arguments(show)
@@ -187,16 +195,24 @@ def _text(file: str | Path) -> str:
         raise ValueError(f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
-def _library(file: Path) -> Library:
+def _written(file: Path) -> str:
+    """Give the text of a procedure file. Raises `ProcedureError` where it cannot be read."""
     try:
-        text = _text(file)
+        return _text(file)
     except ValueError as error:
         raise ProcedureError([Problem(file=str(file), line=1, column=1, message=str(error))]) from None
-    return load(text, str(file))
+
+
+def _library(file: Path) -> Library:
+    return load(_written(file), str(file))
 
 
 def _program(arguments: argparse.Namespace) -> Program:
-    programs = _library(arguments.file).procedures
+    return _chosen(_library(arguments.file), arguments)
+
+
+def _chosen(library: Library, arguments: argparse.Namespace) -> Program:
+    programs = library.procedures
     if arguments.procedure in programs:
         return programs[arguments.procedure]
     names = ", ".join(programs)
@@ -259,8 +275,43 @@ def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
     return USAGE if errors else OK
 
 
+def _fmt(arguments: argparse.Namespace, out: Terminal) -> int:
+    problems: list[Problem] = []
+    changed = 0
+    for file in arguments.files:
+        try:
+            laid_out = formatted(_written(file), str(file)).encode()
+        except ProcedureError as error:
+            problems.extend(error.problems)
+            continue
+        if laid_out == file.read_bytes():
+            continue
+        changed += 1
+        out.line(str(file))
+        if not arguments.check:
+            _replace(file, laid_out)
+    if problems:
+        raise ProcedureError(problems)
+    return VIOLATIONS if changed and arguments.check else OK
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """Write a file as a whole or not at all; a link still leads to it, and its mode is kept."""
+    target = file.resolve()
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as new:
+        try:
+            new.write(data)
+            new.flush()
+            shutil.copymode(target, new.name)
+            Path(new.name).replace(target)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+
+
 def _show(arguments: argparse.Namespace, out: Terminal) -> int:
-    program = _program(arguments)
+    library = _library(arguments.file)
+    program = _chosen(library, arguments)
     given = arguments.inputs
     inputs = program.example_inputs if given is None else program.accept(_json_object(given, "--inputs"))
     instructions = prompt.instructions(program)
@@ -274,6 +325,7 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
                 "numbered": program.numbered,
                 "instructions": instructions,
                 "closing": closing,
+                "compiled": compiled(library.module, program),
             }
         )
         return OK

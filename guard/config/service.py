@@ -24,6 +24,7 @@ from guard.telemetry import spans
 from guard.telemetry.metrics import Metrics
 from guard.telemetry.observer import FanOut, Observer
 from guard.trace import prompt
+from guard.trace.parser import Parser
 from guard.upstream import http, local, scripted
 from guard.upstream.base import Upstream
 from guard.upstream.model import resolve
@@ -90,6 +91,7 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
             problems += [(key, f"{where}: {message}") for where, message in error.problems]
     if problems:
         raise ConfigError(problems)
+    Parser().feed("1 usual = 1\n?\n")  # compiles what reads traces: the first request shall not wait for it
     metrics = _metrics(config, programs, upstreams)
     return Service(
         config=config,

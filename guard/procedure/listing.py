@@ -253,18 +253,19 @@ def _steps(procedure: Procedure, module: Module) -> Iterator[Step]:
         yield from walk(one.body)
 
 
-def _called(procedure: Procedure, module: Module) -> set[str]:
+def called(procedure: Procedure, module: Module) -> set[str]:
+    """Find the names of the functions and tables that a procedure and those it carries out use."""
     return {name for step in _steps(procedure, module) for expr in expressions(step) for name in _calls(expr)}
 
 
 def _tables(procedure: Procedure, module: Module) -> list[Table]:
-    called = _called(procedure, module)
-    return [table for name, table in module.tables.items() if name in called]
+    used = called(procedure, module)
+    return [table for name, table in module.tables.items() if name in used]
 
 
 def _rounds(procedure: Procedure, module: Module) -> bool:
     steps = _steps(procedure, module)
-    return "round" in _called(procedure, module) or any(
+    return "round" in called(procedure, module) or any(
         isinstance(step, Assign) and step.places is not None for step in steps
     )
 

@@ -10,7 +10,7 @@ from typing import Final
 from guard.check.checker import Checker
 from guard.check.replay import Walk, count_steps
 from guard.check.report import StepCounts
-from guard.check.verdict import Judgement, StepVerified
+from guard.check.verdict import Judgement, StepVerified, Verdict
 from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind, Value
@@ -105,6 +105,14 @@ class Progress:
     def end(self) -> str:
         """The closing line with its end."""
         return render.end(self._nonce) + "\n"
+
+    @property
+    def trace(self) -> str:
+        """The verified lines in a frame of the guard's own: what a stream gives, byte for byte."""
+        lines = "".join(line.step.text for line in self.lines)
+        if self.checker.verdict is Verdict.PASSED:
+            return f"{self.begin}{lines}{self.end}"
+        return f"{self.begin}{lines}" if self.verified else ""
 
     @property
     def answer(self) -> tuple[EndName, str]:

@@ -442,7 +442,7 @@ class Run:
             outcome=outcome,
             end=end,
             answer=answer,
-            trace=self._progress.verified,
+            trace=self._progress.trace,
             attempts=1 + self._retries if self._generations else 0,
             generations=self._generations,
             violations=tuple(self._violations),

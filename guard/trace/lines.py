@@ -72,6 +72,16 @@ class Lines:
             if self._held > self._room:
                 yield self._stop()
 
+    def hold(self, text: str) -> bool:
+        """Take a piece without a line feed, if it exceeds no limit: what most pieces of a stream are."""
+        held = self._held + len(text)
+        if self._dead or "\n" in text or held > self._limits.line or self._at + held > self._limits.total:
+            return False
+        if text:
+            self._pieces.append(text)
+            self._held = held
+        return True
+
     def close(self) -> RawLine | TooLong | None:
         """The last line where it has no end, else None."""
         if self._dead or not self._held:

@@ -241,6 +241,7 @@ def test_show_prints_the_prompt_in_its_parts(capsys: pytest.CaptureFixture[str])
     assert main(["show", CHAIN, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["numbered"] in shown["instructions"]
+    assert [step["node"] for step in shown["compiled"]["procedure"]["body"][4:6]] == ["Assign", "If"]
     assert "@begin chain 3fa92c" in shown["closing"]
     assert "3fa92c" not in shown["instructions"]
     assert main(["show", CHAIN]) == 0

@@ -274,7 +274,7 @@ class Upstream(RuleBasedStateMachine):
         assert self.open is None, "no generation is left open"
         finish = self.finish
         lines = [f"{path} " for path in finish.classes]
-        body = finish.trace.splitlines()[1:]
+        body = [line.lstrip() for line in finish.trace.splitlines()[1:]]  # a line is kept as written
         assert all(line.startswith(path) for path, line in zip(lines, body, strict=False))
         assert finish.generations == len(finish.usage)
         if finish.outcome in ACCEPTED:
