@@ -451,7 +451,8 @@ class Checker:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
         before = self._before_answer
         if before is not None and before.due is not None and before.due.path == path:
-            if self._phase is Phase.CLOSING and self.observed and self.observed[-1][0].kind in _ENDS:
+            answered = self._phase in {Phase.CLOSING, Phase.OVER}
+            if answered and self.observed and self.observed[-1][0].kind in _ENDS:
                 answer, _ = self.observed.pop()
                 del self._places[answer.path]
             self._walk, self._phase = before, Phase.STEPS

@@ -131,10 +131,12 @@ class Program:
         """The type of each decision, by variable and by number; its own go before those of sub-procedures."""
         found: dict[str, Type] = {}
         own: dict[str, Type] = {}
+        numbers: dict[str, Type] = {}
         for step in walk(self.procedure.body):
             match step:
                 case Extract() | Judge():
-                    own |= {step.target: step.type, step.number: step.type}
+                    own[step.target] = step.type
+                    numbers[step.number] = step.type
                 case Do():
                     inner = self.callees[step.procedure].decision_types
                     found |= {
@@ -143,7 +145,7 @@ class Program:
                     }
                 case _:
                     pass
-        return {**own, **found, **own}
+        return {**own, **numbers, **found, **own}
 
     def execute(self, inputs: Mapping[str, Value]) -> Execution:
         """Carry the procedure out on inputs as `accept` gives them."""
