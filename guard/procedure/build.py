@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants
 from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
-from guard.procedure.faults import MENDED, Faults, suggestion
+from guard.procedure.faults import MENDED, Faults, nearest, suggestion
 from guard.procedure.model import (
     Assign,
     Branch,
@@ -20,6 +20,7 @@ from guard.procedure.model import (
     Expr,
     Extract,
     For,
+    Hit,
     If,
     Judge,
     ListOf,
@@ -156,19 +157,29 @@ class _Builder:
     def _table(self, node: Node) -> None:
         name, parameters, result, hit, *rows = parts(node)
         word = token(name)
-        policy = " ".join(map(str, tree(hit).children))
-        if policy != "first match":
-            self.faults(span(tree(hit)), f"there is no hit policy {policy!r}", "write first match")
         table = Table(
             name=str(word),
             parameters=self._parameters(parameters, "table"),
             result=self.types.resolve(result),
-            hit="first match",
+            hit=self._hit(tree(hit)),
             rows=tuple(self._row(tree(row)) for row in rows if not _mended_row(tree(row))),
             at=span(word),
         )
         if self._new("table", word):
             self.tables[table.name] = table
+
+    def _hit(self, node: Node) -> Hit:
+        policy = " ".join(str(word) for word in parts(node) if word is not None)
+        if policy in list(Hit):
+            return Hit(policy)
+        known = ", ".join(hit.value for hit in Hit)
+        near = nearest(policy, [hit.value for hit in Hit])
+        self.faults(
+            span(node),
+            f"there is no hit policy {policy!r}",
+            f"did you mean {near!r}?" if near else f"write first match, or another of {known}",
+        )
+        return Hit.FIRST
 
     def _row(self, node: Node) -> Row:
         *cells, result = parts(node)

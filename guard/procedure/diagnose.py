@@ -162,8 +162,8 @@ def _signature(at: Stumble) -> Finding | None:
         return Finding(at.span, f"a {kind} says what it takes", f"write {kind} {name}(a: int) -> int")
     if kind == "table" and at.kind == "RPAR" and at.before == "LPAR":
         return Finding(at.span, "a table has at least one input", f"write table {name}(x: int)")
-    if kind == "table" and at.ends and at.line[-2].type == "COMMA" and at.open is None:
-        return Finding(at.span, "a table says how a row is chosen in two words", "write first match")
+    if kind == "table" and at.ends and at.before == "COMMA" and at.open is None:
+        return Finding(at.span, "a table says how a row is chosen", "write first match or unique")
     if kind == "table" and at.ends and "COMMA" in at.accepts and at.open is None:
         return Finding(
             at.span, "a table says how a row is chosen", "add , first match at the end of the line"

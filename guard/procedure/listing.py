@@ -165,7 +165,9 @@ def _head(procedure: Procedure) -> str:
 
 
 def _table(table: Table) -> str:
-    head = f"table {table.name}({_parameters(table.parameters)}) -> {type_text(table.result)}, {table.hit}"
+    head = (
+        f"table {table.name}({_parameters(table.parameters)}) -> {type_text(table.result)}, {table.hit.value}"
+    )
     cells = [", ".join(map(_cell, row.cells)) for row in table.rows]
     width = max(map(len, cells), default=0)
     rows = [
@@ -186,9 +188,15 @@ def _cell(cell: Cell) -> str:
         case RangeCell(Literal() as low, None, included):
             return f"{'>=' if included else '>'} {text(low)}"
         case RangeCell(Literal() as low, Literal() as high):
-            return f"{text(low)}..{text(high)}"
+            return range_text(cell, low, high)
         case _:
             return "any"
+
+
+def range_text(cell: RangeCell, low: Literal, high: Literal) -> str:
+    """Give a range of two ends as it is written: `1..9`, `0<..10`, `1..<10`."""
+    above, below = "" if cell.low_included else "<", "" if cell.high_included else "<"
+    return f"{text(low)}{above}..{below}{text(high)}"
 
 
 # --- what a procedure uses -----------------------------------------------------------------------

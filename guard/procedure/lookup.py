@@ -1,13 +1,13 @@
-"""Decision tables as functions: the first row whose cells all take the values."""
+"""Decision tables as functions: the rows whose cells all take the values, and what they give together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from guard.procedure.functions import EvaluationError
-from guard.procedure.model import AnyCell, Cell, IntType, RangeCell, Table, Type, Value, ValuesCell
+from guard.procedure.model import AnyCell, Cell, Hit, IntType, RangeCell, Table, Type, Value, ValuesCell
 from guard.procedure.values import spell
 
 
@@ -21,15 +21,64 @@ def lookup(table: Table) -> Callable[[Sequence[Any]], Value]:
         for row in table.rows
     ]
 
-    def find(values: Sequence[Any]) -> Value:
+    def hits(values: Sequence[Any]) -> Iterator[Value]:
         for cells, result in rows:
             if all(cell is None or cell(value) for cell, value in zip(cells, values, strict=True)):
-                return result
-        pairs = zip(table.parameters, values, strict=True)
-        looked = ", ".join(f"{parameter.name} = {spell(value, parameter.type)}" for parameter, value in pairs)
-        raise EvaluationError(f"no row of table {table.name!r} is for {looked}")
+                yield result
+
+    choose = _CHOICES[table.hit]
+
+    def find(values: Sequence[Any]) -> Any:
+        try:
+            return choose(hits(values))
+        except _Unfit as how_many:
+            pairs = zip(table.parameters, values, strict=True)
+            looked = ", ".join(f"{p.name} = {spell(value, p.type)}" for p, value in pairs)
+            raise EvaluationError(f"{how_many} of table {table.name!r} is for {looked}") from None
 
     return find
+
+
+class _Unfit(Exception):  # noqa: N818 (never leaves this module)
+    """Too few or too many rows take the values."""
+
+
+def _first(results: Iterator[Any]) -> Any:
+    for result in results:
+        return result
+    raise _Unfit("no row")
+
+
+def _unique(results: Iterator[Any]) -> Any:
+    only = _first(results)
+    if next(results, None) is not None:
+        raise _Unfit("more than one row")
+    return only
+
+
+def _any_equal(results: Iterator[Any]) -> Any:
+    common = _first(results)
+    if any(result != common for result in results):
+        raise _Unfit("more than one result")
+    return common
+
+
+def _best(choose: Callable[[Iterable[Any]], Any]) -> Callable[[Iterator[Any]], Any]:
+    def chosen(results: Iterator[Any]) -> Any:
+        first = _first(results)
+        return choose([first, *results])
+
+    return chosen
+
+
+_CHOICES: Final[dict[Hit, Callable[[Iterator[Any]], Any]]] = {
+    Hit.FIRST: _first,
+    Hit.UNIQUE: _unique,
+    Hit.ANY: _any_equal,
+    Hit.SUM: lambda results: sum(results, 0),
+    Hit.MIN: _best(min),
+    Hit.MAX: _best(max),
+}
 
 
 def _table_value(value: Value, type: Type) -> Value:  # noqa: A002

@@ -454,7 +454,7 @@ class ValuesCell:
 
 @dataclass(frozen=True, slots=True)
 class RangeCell:
-    """`1..9` (both ends included), `>= 50`, `< 3`: numbers between two ends, either of them open."""
+    """`1..9` with both ends, `0<..10` without the low one, `>= 50`, `< 3`: numbers between two ends."""
 
     low: Literal | None
     high: Literal | None
@@ -474,14 +474,25 @@ class Row:
     at: Span = _at()
 
 
+class Hit(StrEnum):
+    """What a decision table gives where several rows take its inputs."""
+
+    FIRST = "first match"  # the result of the uppermost
+    UNIQUE = "unique"  # there must be one only
+    ANY = "any equal"  # their results must be one and the same
+    SUM = "sum"  # all their results added up, 0 where there is no row
+    MIN = "min"
+    MAX = "max"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A decision table; `hit` is `first match`."""
+    """A decision table."""
 
     name: str
     parameters: tuple[Parameter, ...]
     result: Type
-    hit: str
+    hit: Hit
     rows: tuple[Row, ...]
     at: Span = _at()
 

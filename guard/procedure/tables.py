@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
+from guard.procedure.coverage import clashes, gap, is_empty
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import is_number, type_text
+from guard.procedure.listing import range_text
 from guard.procedure.model import (
     AnyCell,
     BoolType,
     Cell,
     EnumType,
+    Hit,
     IntType,
     ListType,
     Literal,
@@ -32,7 +36,9 @@ from guard.procedure.values import conforms
 
 Number = int | Fraction
 
-COMPARED_ROWS: Final = 300  # of larger tables, rows that are never chosen go unnoticed
+COMPARED_ROWS: Final = 300  # larger tables are not searched for rows that are never chosen or that clash
+_OF_NUMBERS: Final = frozenset({Hit.SUM, Hit.MIN, Hit.MAX})
+_ADD_ROW: Final = "add a row, or any => ... as the last one"
 
 
 def check_table(table: Table, faults: Faults) -> None:
@@ -55,9 +61,50 @@ def check_table(table: Table, faults: Faults) -> None:
         )
     for row in table.rows:
         _check_row(table, row, faults)
+    if table.hit in _OF_NUMBERS and not is_number(table.result):
+        faults(
+            table.at,
+            f"{table.hit.value!r} puts numbers together, the table gives {type_text(table.result)}",
+            "write first match or unique",
+        )
     if len(faults.problems) == before:
-        _unreached(table, faults)
+        _rows(table, faults)
+
+
+def _rows(table: Table, faults: Faults) -> None:
+    match table.hit:
+        case Hit.FIRST:
+            _unreached(table, faults)
+        case Hit.UNIQUE | Hit.ANY:
+            _clashes(table, faults)
+        case _:
+            pass
+    if table.hit is Hit.SUM:
+        return  # where no row is, nothing is added
+    if len(table.parameters) == 1:
         _gaps(table, faults)
+    elif found := gap(table):
+        faults.warning(table.at, f"no row of table {table.name!r} is for {found}", _ADD_ROW)
+
+
+def _clashes(table: Table, faults: Faults) -> None:
+    """Report rows that take the same values where only one may, or only with the same result."""
+    if len(table.rows) > COMPARED_ROWS:
+        return
+    for earlier, row in clashes(table):
+        line, _ = faults.source.position(earlier.at.start)
+        if table.hit is Hit.UNIQUE:
+            faults(
+                row.at,
+                f"this row takes values that the one in line {line} takes, too: only one row may",
+                "narrow one of them (1..<9 leaves out the 9), or write first match",
+            )
+        else:
+            faults(
+                row.at,
+                f"this row takes values that the one in line {line} takes, too, and gives another result",
+                "give both the same result, narrow one of them, or write first match",
+            )
 
 
 def _check_row(table: Table, row: Row, faults: Faults) -> None:
@@ -96,12 +143,8 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
                     _check_kind(end, parameter.type, what, faults)
                 else:
                     _check_literal(end, parameter.type, what, faults)
-            if low is not None and high is not None and _empty(low, high):
-                faults(
-                    low.at,
-                    f"the range {text(low)}..{text(high)} is empty",
-                    f"write {text(high)}..{text(low)}",
-                )
+            if low is not None and high is not None:
+                _check_range(cell, low, high, faults, whole=isinstance(parameter.type, IntType))
 
 
 def _check_literal(literal: Literal, type_: Type, what: str, faults: Faults) -> None:
@@ -122,14 +165,15 @@ def _check_kind(literal: Literal, type_: Type, what: str, faults: Faults) -> Non
         faults(literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write a number")
 
 
-def _empty(low: Literal, high: Literal) -> bool:
-    match low.value, high.value:
-        case bool(), _:
-            return False
-        case ((int() | Fraction() as least), (int() | Fraction() as most)):
-            return least > most
-        case _:
-            return False
+def _check_range(cell: RangeCell, low: Literal, high: Literal, faults: Faults, *, whole: bool) -> None:
+    kinds = [type(end.value) for end in (low, high)]
+    if bool in kinds or str in kinds or not is_empty(cell, whole=whole):
+        return
+    turned = replace(cell, low=high, high=low)
+    advice = "write the number alone where it is one, or move the ends apart"
+    if not is_empty(turned, whole=whole):
+        advice = f"write {range_text(turned, high, low)}"
+    faults(low.at, f"the range {range_text(cell, low, high)} is empty", advice)
 
 
 # --- rows that are never chosen ------------------------------------------------------------------
@@ -195,28 +239,25 @@ def _number(literal: Literal) -> Number:
 
 def _gaps(table: Table, faults: Faults) -> None:
     """Warn of values of a single column that no row has, where they lie between those of two rows."""
-    if len(table.parameters) != 1 or any(isinstance(row.cells[0], AnyCell) for row in table.rows):
+    if any(isinstance(row.cells[0], AnyCell) for row in table.rows):
         return
     parameter = table.parameters[0]
     cells = [row.cells[0] for row in table.rows]
     match parameter.type:
         case EnumType(options):
             listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
-            missing = [f'"{option}"' for option in options if option not in listed]
-            gap = " and ".join(missing)
+            missing = " and ".join(f'"{option}"' for option in options if option not in listed)
         case BoolType():
             listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
-            gap = " and ".join(
+            missing = " and ".join(
                 word for word, value in (("true", True), ("false", False)) if value not in listed
             )
         case type_ if is_number(type_):
-            gap = _number_gap(cells, whole=isinstance(type_, IntType))
+            missing = _number_gap(cells, whole=isinstance(type_, IntType))
         case _:
             return
-    if gap:
-        faults.warning(
-            table.at, f"no row of table {table.name!r} has {gap}", "add a row, or any => ... as the last one"
-        )
+    if missing:
+        faults.warning(table.at, f"no row of table {table.name!r} has {missing}", _ADD_ROW)
 
 
 def _number_gap(cells: list[Cell], *, whole: bool) -> str:

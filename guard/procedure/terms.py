@@ -212,7 +212,7 @@ class Terms:
             case "open_cell":
                 return self._open(token(node.children[0]), self.literal(node.children[1]))
             case "range_cell":
-                return RangeCell(self.literal(node.children[0]), self.literal(node.children[1]))
+                return self._range(node)
             case _:
                 return ValuesCell(tuple(self.literal(child) for child in node.children))
 
@@ -224,6 +224,17 @@ class Terms:
                 f'write "{word.value}" in quotes for the text, or any for every value',
             )
         return AnyCell()
+
+    def _range(self, node: Node) -> RangeCell:
+        low, above, below, high = parts(node)
+        for sign in (above, below):
+            if sign is not None and token(sign) != "<":
+                self.faults(
+                    span(sign),
+                    f"an end that does not belong to a range is marked by <, found {str(sign)!r}",
+                    "write 1..9 with both ends, 1<..9 without the 1, 1..<9 without the 9",
+                )
+        return RangeCell(self.literal(low), self.literal(high), above is None, below is None)
 
     def _open(self, op: Token, end: Literal) -> Cell:
         match str(op):

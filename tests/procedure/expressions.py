@@ -20,6 +20,7 @@ from guard.procedure.model import (
     Expr,
     FieldOf,
     FieldType,
+    Hit,
     IntType,
     ListOf,
     ListType,
@@ -76,7 +77,7 @@ BULK = Table(
     "bulk",
     (Parameter("qty", INT),),
     PERCENT,
-    "first match",
+    Hit.FIRST,
     (
         Row((RangeCell(None, number("9")),), number("0%")),
         Row((RangeCell(number("10"), number("49")),), number("5%")),

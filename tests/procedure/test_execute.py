@@ -436,6 +436,43 @@ def test_the_first_row_that_takes_all_values_counts() -> None:
     assert ending.reason == "no row of table 'fee' is for country = \"FR\", n = 8"
 
 
+POLICIES: dict[str, dict[str, str | None]] = {
+    "first match": {"5": "1", "15": "3", "25": None},
+    "sum": {"5": "4", "10": "6", "15": "5", "25": "0"},
+    "min": {"5": "1", "10": "1", "15": "2", "25": None},
+    "max": {"5": "3", "10": "3", "15": "3", "25": None},
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_hit_policy_says_what_the_rows_that_fit_give_together(policy: str) -> None:
+    table = f"table t(d: decimal(1)) -> int, {policy}\n  0..10 => 1\n  0<..<20 => 3\n  10..<20 => 2\n"
+    made = steps("x = t(d)\nreturn x", "p(d: decimal(1)) -> int", table)
+    for given_value, wanted_value in POLICIES[policy].items():
+        found, ending = run(made, d=given_value)
+        if wanted_value is None:
+            assert ending.reason == f"no row of table 't' is for d = {given_value}.0"
+        else:
+            assert found[0] == f"1 x = t({given_value}.0) = {wanted_value}"
+
+
+@pytest.mark.parametrize(
+    ("policy", "second", "reason"),
+    [
+        ("unique", 1, "more than one row of table 't' is for a = 7"),
+        ("any equal", 2, "more than one result of table 't' is for a = 7"),
+        ("any equal", 1, ""),
+    ],
+)
+def test_overlaps_of_large_tables_are_found_when_they_are_looked_up(
+    policy: str, second: int, reason: str
+) -> None:
+    rows = [f"  {n} => 1" for n in range(301)] + [f"  7 => {second}"]
+    table = f"table t(a: int) -> int, {policy}\n" + "\n".join(rows) + "\n"
+    _, ending = run(steps("return t(a)", "p(a: int) -> int", table), a=7)
+    assert (ending.reason or "") == reason
+
+
 # --- faults of the procedure ---------------------------------------------------------------------
 
 
