@@ -19,6 +19,17 @@ NONCE = "3fa92c"
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
 _PARAMETERS = "a: int, b: int, c: decimal(2), xs: list of int, note: text"
+_HELPED = [
+    "procedure helped(a: int, place: text) -> int",
+    '  judge sure: bool from place asking "Is it sure?"',
+    "  left = a",
+    "  while left > 10 at most 20",
+    "    left = left - 9",
+    "  if sure and left > 0",
+    "    return left * 2",
+    "  return left",
+    "",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +109,9 @@ class _Writer:
     def statement(self, indent: str, depth: int) -> None:
         kinds = ["whole", "amount", "flag"]
         if depth == 0:
-            kinds += ["extract", "judge", "require"]
+            kinds += ["extract", "judge", "require", "do"]
         if depth < 2:
-            kinds += ["if", "for"]
+            kinds += ["if", "for", "while"]
         match self.pick(*kinds):
             case "whole":
                 self.assign(indent, "n", self.ints, self.whole())
@@ -120,10 +131,15 @@ class _Writer:
                 self.flags.append(target)
                 self.decided[target] = "bool"
             case "require":
-                end = self.pick('deny "No."', "return { whole: 0, part: c }")
+                end = self.pick('deny "No."', 'escalate "Ask."', "return { whole: 0, part: c }")
                 self.lines.append(f"{indent}require {self.test()} else {end}")
+            case "do":
+                self.assign(indent, "p", self.ints, f"do helped({self.whole(1)}, note)")
+                self.decided["sure"] = "bool"
             case "if":
                 self.branch(indent, depth)
+            case "while":
+                self.repeat(indent, depth)
             case _:
                 self.loop(indent, depth)
 
@@ -155,6 +171,18 @@ class _Writer:
         self.block(f"{indent}  ", depth + 1)
         self.ints.remove(item)
 
+    def repeat(self, indent: str, depth: int) -> None:
+        """A loop that ends by itself within its bound."""
+        count = self.name("w")
+        self.lines += [
+            f"{indent}{count} = 0",
+            f"{indent}while {count} < {self.pick('0', '2', 'a')} at most 60",
+        ]
+        self.ints.append(count)
+        self.block(f"{indent}  ", depth + 1)
+        self.lines.append(f"{indent}  {count} = {count} + {self.pick('1', '7')}")
+        self.ints.remove(count)
+
     def procedure(self) -> str:
         for _ in range(self.draw(st.integers(1, 6))):
             self.statement("  ", 0)
@@ -167,6 +195,7 @@ class _Writer:
                 f"procedure made({_PARAMETERS}) -> {{ whole: int, part: decimal(2) }}",
                 *self.lines,
                 "",
+                *_HELPED,
             ]
         )
 
@@ -265,7 +294,7 @@ def _left_out(sample: Sample, index: int) -> Mutant:
     if behind is None:
         kind = "missing_answer"
     else:
-        kind = "premature_answer" if behind.head in {"return", "deny"} else "skipped_step"
+        kind = "premature_answer" if behind.kind in {"return", "deny", "escalate"} else "skipped_step"
     return _mutant(sample, kind, expected.path, lines, (index + 1, 0), name="left out")
 
 
@@ -287,6 +316,7 @@ def _changed(sample: Sample, index: int) -> Mutant | None:
     lines[index + 1] = line[: len(line) - len(spelling)] + other
     kind = {
         "branch": "wrong_branch",
+        "while": "wrong_branch",
         "require": "wrong_branch",
         "check": "wrong_branch",
         "return": "wrong_answer",
@@ -298,7 +328,7 @@ def _altered(sample: Sample, index: int) -> Mutant | None:
     """Another working."""
     expected, _ = sample.steps[index]
     cell = expected.cells[0]
-    if not cell.working:
+    if not cell.working or cell.bare:
         return None
     start = len(f"{expected.path} {expected.head} {cell.lead}")
     working = "".join(part for part in cell.working if isinstance(part, str))

@@ -36,9 +36,9 @@ VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _UNDECIDED: Final = "it hangs on what was never decided"
-_ANSWERS: Final = frozenset({"return", "deny"})
+_ANSWERS: Final = frozenset({"return", "deny", "escalate"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
-_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
+_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 # Steps whose value follows from others: how many items a list has, what the answer is.
 _NOT_OVERRIDDEN: Final = _ENDS | {StepKind.LOOP}
 
@@ -305,9 +305,13 @@ class Checker:
         if known is not None:
             return Kind.REPEATED_STEP if self._repeats(known, step) else Kind.SELF_CORRECTION
         due = self._walk.due
-        if due is not None and step.head in _ANSWERS:
+        if due is not None and step.head in _ANSWERS and not self._is_result(step):
             return Kind.PREMATURE_ANSWER
         return Kind.SKIPPED_STEP if due is not None and self._comes(step.path, due.path) else Kind.EXTRA_STEP
+
+    def _is_result(self, step: Line) -> bool:
+        """Whether a line gives the value of a sub-procedure, which is no answer."""
+        return self.program.step_numbers.get(order.number_of(step.path)) is StepKind.RESULT
 
     def _comes(self, path: str, due: str) -> bool:
         """Whether a step comes later, as far as that can be told."""
@@ -356,7 +360,7 @@ class Checker:
         if ending is None:
             return
         self._deaf = ending.kind is EndKind.FAILED
-        if ending.kind in {EndKind.RETURN, EndKind.DENY}:
+        if ending.kind in {EndKind.RETURN, EndKind.DENY, EndKind.ESCALATE}:
             self._phase = Phase.CLOSING
 
     def _keep(self, line: RawLine) -> None:
@@ -447,7 +451,8 @@ class Checker:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
         before = self._before_answer
         if before is not None and before.due is not None and before.due.path == path:
-            if self._phase is Phase.CLOSING and self.observed and self.observed[-1][0].kind in _ENDS:
+            answered = self._phase in {Phase.CLOSING, Phase.OVER}
+            if answered and self.observed and self.observed[-1][0].kind in _ENDS:
                 answer, _ = self.observed.pop()
                 del self._places[answer.path]
             self._walk, self._phase = before, Phase.STEPS

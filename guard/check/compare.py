@@ -17,10 +17,12 @@ from guard.trace.parser import same_working
 _STRING = StringType()
 _WRONG_VALUE = {
     StepKind.BRANCH: Kind.WRONG_BRANCH,
+    StepKind.WHILE: Kind.WRONG_BRANCH,
     StepKind.REQUIRE: Kind.WRONG_BRANCH,
     StepKind.CHECK: Kind.WRONG_BRANCH,
     StepKind.RETURN: Kind.WRONG_ANSWER,
     StepKind.DENY: Kind.WRONG_ANSWER,
+    StepKind.ESCALATE: Kind.WRONG_ANSWER,
 }
 
 
@@ -206,13 +208,12 @@ def _cell_faults(kind: StepKind, cell: Cell, index: int, written: Written) -> It
     working, working_at, value, value_at, text = _parts(written)
     wanted_working = "".join(part if isinstance(part, str) else render.HOLE for part in cell.working or ())
     if working is None and cell.working is not None:
-        yield _fault(
-            Kind.WRONG_EXPRESSION, value_at, f"{wanted_working} = {cell.spelling or render.HOLE}", text, index
-        )
+        value_text = "" if cell.bare else f" = {cell.spelling or render.HOLE}"
+        yield _fault(Kind.WRONG_EXPRESSION, value_at, f"{wanted_working}{value_text}", text, index)
     elif working is not None and not _same(cell, wanted_working, working):
         shown = wanted_working or cell.spelling or render.HOLE
         yield _fault(Kind.WRONG_EXPRESSION, working_at, shown, working, index)
-    elif not _right_value(cell, value):
+    elif not cell.bare and not _right_value(cell, value):
         yield _fault(
             _WRONG_VALUE.get(kind, Kind.WRONG_VALUE),
             value_at,

@@ -30,14 +30,14 @@ def can_follow(path: str, due: str, kinds: Mapping[str, StepKind], passes: Mappi
 
 
 def _well_formed(path: str, kinds: Mapping[str, StepKind], passes: Mapping[str, int]) -> bool:
-    """Whether exactly the loops above a step have a pass, and none more than it has."""
+    """Whether exactly loops above a step and tests of a `while` have a pass, and none more than it has."""
     parts = path.split(".")
     for index, part in enumerate(parts):
         number, _, turn = part.rstrip("]").partition("[")
         above = ".".join([*parts[:index], number])
         inside = index + 1 < len(parts)
-        loop = kinds.get(number_of(above)) is StepKind.LOOP
-        if bool(turn) != (loop and inside):
+        kind = kinds.get(number_of(above))
+        if bool(turn) != (kind is StepKind.WHILE or (kind is StepKind.LOOP and inside)):
             return False
         if turn and int(turn) > passes.get(above, int(turn)):
             return False

@@ -36,7 +36,7 @@ __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 
 MAX_LINES: Final = 400  # written out; the rest is for another generation, or open where there is none
 
-_CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.REQUIRE, StepKind.CHECK})
+_CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,8 +83,9 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
     for cell in expected.cells:
         yield _fixed(cell.lead)
         if cell.working is not None:
-            yield from _working(cell.working, level, rules)
-        yield _value(expected, cell, level)
+            yield from _working(cell, cell.working, level, rules)
+        if not cell.bare:
+            yield _value(expected, cell, level)
     yield _fixed(expected.tail)
     if expected.decision is not None and expected.decision.sources:
         yield _quotes(expected.decision, level, rules)
@@ -95,8 +96,8 @@ def _fixed(text: str, *, operand: bool = False) -> _Piece:
     return _Piece(Literal(text), text, operand)
 
 
-def _working(parts: Working, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
-    ends = _fixed(" = ")
+def _working(cell: Cell, parts: Working, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
+    ends = _fixed("" if cell.bare else " = ")
     match parts:
         case (str(text),) if level is Level.SHAPE:
             yield _Piece(working(text, rules), text, operand=True)

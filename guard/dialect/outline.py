@@ -8,7 +8,9 @@ as many as the statements, however the procedure goes on. Passes of loops have o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from guard.dialect.holes import PASS, hole
 from guard.dialect.quotes import quotes
@@ -21,12 +23,18 @@ from guard.procedure.model import (
     Check,
     DecimalType,
     Deny,
+    Do,
+    End,
+    Escalate,
+    Expr,
     Extract,
+    FieldOf,
     For,
     If,
     IntType,
     Judge,
     ListType,
+    Name,
     RecordType,
     Require,
     Return,
@@ -34,7 +42,9 @@ from guard.procedure.model import (
     StringType,
     TextType,
     Type,
+    While,
 )
+from guard.procedure.model import Literal as ConstantExpr
 
 _PASS = re.compile(r"\[([0-9]+)\]")
 _TRUE, _FALSE = Literal("true\n"), Literal("false\n")
@@ -59,7 +69,8 @@ class _Outline:
     program: Program
     rules: dict[str, Node]
     passes: list[int]  # of the loops around the line, the outermost first
-    made: int = field(default=0)
+    answer: Node = field(default_factory=lambda: Rule("end"))  # what follows a return
+    fresh: Iterator[int] = field(default_factory=lambda: count(1))
 
     def behind(self, block: Block, number: str, base: Node, above: str, then: Node) -> Node:
         """Give what follows the line of the statement `number`, which stands in the block or below."""
@@ -74,10 +85,24 @@ class _Outline:
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
                 then = self._named(choice(self._loop(step, base, above, rest), rest))
                 return self.behind(body, number, current, own, then)
+            case While(number=own, body=body):
+                current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
+                test = self._while(step, base, above, rest)
+                if own == number:
+                    return _either(self.block(body, current, own, test), rest)
+                return self.behind(body, number, current, own, test)
             case Require(otherwise=end):
                 return _either(rest, self._line(end, base, above, Rule("end")))
             case Check():
                 return sequence(_TRUE, rest)
+            case Do(number=own):
+                inner, base = self._inside(step, base, above, rest)
+                steps = inner.program.procedure.body
+                if own == number:
+                    return inner.block(steps, base, "", rest)
+                return inner.behind(steps, number.removeprefix(f"{own}."), base, "", rest)
+            case Return():
+                return self.answer
             case _:
                 return rest
 
@@ -97,8 +122,7 @@ class _Outline:
         return then
 
     def _named(self, node: Node) -> Rule:
-        self.made += 1
-        name = f"t{self.made}"
+        name = f"t{next(self.fresh)}"
         self.rules[name] = node
         return Rule(name)
 
@@ -110,6 +134,12 @@ class _Outline:
                 header = self._start(step, base, above)
                 loop = self._loop(step, base, above, then)
                 return sequence(*header, hole(IntType()), Literal("\n"), choice(loop, then))
+            case While():
+                return self._while(step, base, above, then)
+            case Do():
+                inner, base_inside = self._inside(step, base, above, then)
+                steps = inner.block(inner.program.procedure.body, base_inside, "", then)
+                return sequence(*self._start(step, base, above), *self._call(step), Literal("\n"), steps)
             case Require(otherwise=end):
                 refused = self._line(end, base, above, Rule("end"))
                 return sequence(*self._condition(step, base, above), _either(then, refused))
@@ -130,12 +160,31 @@ class _Outline:
 
     def _loop(self, step: For, base: Node, above: str, then: Node) -> Node:
         """Give the rule of one more pass, which leads to another one or to what stands behind the loop."""
-        self.made += 1
-        loop = Rule(f"t{self.made}")
+        loop = Rule(f"t{next(self.fresh)}")
         again = self._named(choice(loop, then))
         each = sequence(self._path(step.number, base, above), PASS)
         self.rules[loop.name] = self.block(step.body, each, step.number, again)
         return loop
+
+    def _while(self, step: While, base: Node, above: str, then: Node) -> Node:
+        """Give the rule of one more test, which leads to a pass and another one, or behind the loop."""
+        test = Rule(f"t{next(self.fresh)}")
+        each = sequence(self._path(step.number, base, above), PASS)
+        asked = sequence(each, Literal(f" {head(step)} "), *self._asked(step.condition))
+        self.rules[test.name] = sequence(asked, _either(self.block(step.body, each, step.number, test), then))
+        return test
+
+    def _inside(self, step: Do, base: Node, above: str, then: Node) -> tuple[_Outline, Node]:
+        """Give what makes the rules of a sub-procedure, and what the paths of its steps begin with."""
+        inner = replace(self, program=self.program.callees[step.procedure], answer=then)
+        return inner, sequence(self._path(step.number, base, above), Literal("."))
+
+    def _call(self, step: Do) -> Iterator[Node]:
+        yield Literal(f"{step.procedure}(")
+        for index, _ in enumerate(step.arguments):
+            yield Literal(", " if index else "")
+            yield working(None, self.rules)
+        yield Literal(")")
 
     # --- lines
 
@@ -146,11 +195,14 @@ class _Outline:
         return (self._path(step.number, base, above), Literal(f" {head(step)} "))
 
     def _condition(self, step: Branch | Require | Check, base: Node, above: str) -> tuple[Node, ...]:
-        return (*self._start(step, base, above), working(None, self.rules), Literal(" = "))
+        return (*self._start(step, base, above), *self._asked(step.condition))
 
-    def _line(
-        self, step: Assign | Extract | Judge | Return | Deny, base: Node, above: str, then: Node
-    ) -> Node:
+    def _asked(self, condition: Expr | None) -> tuple[Node, ...]:
+        """Give what stands before a condition's value: nothing where it is an operand alone."""
+        alone = isinstance(condition, ConstantExpr | Name | FieldOf)
+        return () if alone else (working(None, self.rules), Literal(" = "))
+
+    def _line(self, step: Assign | Extract | Judge | End, base: Node, above: str, then: Node) -> Node:
         start = self._start(step, base, above)
         match step:
             case Assign(target=target):
@@ -160,8 +212,8 @@ class _Outline:
                 quoted = behind if quote else optional(behind)
                 return sequence(*start, hole(kind), quoted, Literal("\n"), then)
             case Return():
-                return sequence(*start, self._value(self.program.result), Literal("\n"), Rule("end"))
-            case Deny(text=message):
+                return sequence(*start, self._value(self.program.result), Literal("\n"), self.answer)
+            case Deny(text=message) | Escalate(text=message):
                 return sequence(*start, hole(StringType(), message), Literal("\n"), Rule("end"))
 
     def _value(self, kind: Type) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.doubt import is_known
@@ -11,6 +12,7 @@ from guard.procedure.listing import walk
 from guard.procedure.model import (
     Assign,
     DecimalType,
+    Do,
     Extract,
     For,
     IntType,
@@ -77,7 +79,7 @@ class _Typing:
             name: None if name in doubtful else inputs.get(name) for name in [*self.first, *sorted(doubtful)]
         }
         self.doubtful = doubtful
-        self.scope = Scope(self.bindings, outer.tables, outer.numbers)
+        self.scope = replace(outer, variables=self.bindings)
         self.clashes: dict[int, tuple[str, Step, Type]] = {}
 
     def solve(self, faults: Faults) -> Scope:
@@ -111,6 +113,9 @@ class _Typing:
         match step:
             case Extract(type=type_) | Judge(type=type_):
                 return type_ if is_known(type_) else None
+            case Do(procedure=name):
+                callee = self.scope.procedures.get(name)
+                return callee.result if callee is not None and is_known(callee.result) else None
             case For(items=items):
                 found = infer(items, self.scope, _ignored)
                 return found.item if isinstance(found, ListType) else None
@@ -133,7 +138,9 @@ class _Typing:
 def given_name(step: Step) -> str | None:
     """Give the name that a step gives a value, if it does."""
     match step:
-        case Assign(target=name) | Extract(target=name) | Judge(target=name) | For(variable=name):
+        case Assign(target=name) | Do(target=name) | For(variable=name):
+            return name
+        case Extract(target=name) | Judge(target=name):
             return name
         case _:
             return None

@@ -12,7 +12,10 @@ from guard.procedure.model import (
     Branch,
     Check,
     Deny,
+    Do,
+    End,
     EnumType,
+    Escalate,
     Example,
     Expr,
     Extract,
@@ -35,6 +38,7 @@ from guard.procedure.model import (
     Row,
     Step,
     Table,
+    While,
 )
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 from guard.source import Span
@@ -258,10 +262,23 @@ class _Builder:
         match node.data:
             case "assign":
                 return self._assign(node, number, label)
+            case "do":
+                target, procedure, arguments = children
+                given = () if arguments is None else parts(tree(arguments))
+                return Do(
+                    number=number,
+                    target=self.terms.name(target, "a value"),
+                    procedure=str(token(procedure)),
+                    arguments=tuple(self.terms.expression(part) for part in given if part is not None),
+                    label=label,
+                    at=at,
+                )
             case "extract" | "judge":
                 return self._decision(node, number, label)
             case "for":
                 return self._for(node, number, label)
+            case "while":
+                return self._while(node, number, label)
             case "require":
                 condition = self.terms.expression(children[0])
                 end = self._end(tree(children[1]), f"{number}.1", None)
@@ -370,12 +387,24 @@ class _Builder:
             at=Span(span(node).start, span(token(bound)).end),
         )
 
-    def _end(self, node: Node, number: str, label: str | None) -> Deny | Return:
+    def _while(self, node: Node, number: str, label: str | None) -> While:
+        condition, bound, block = parts(node)
+        return While(
+            number=number,
+            condition=self.terms.expression(condition),
+            bound=count(token(bound), 1, MAX_BOUND, "passes", self.faults),
+            body=self._block(tree(block), f"{number}."),
+            label=label,
+            at=Span(span(node).start, span(token(bound)).end),
+        )
+
+    def _end(self, node: Node, number: str, label: str | None) -> End:
         if node.data == "return":
             expression = self.terms.expression(node.children[0])
             return Return(number=number, expression=expression, label=label, at=span(node))
         text = constants.unescaped(token(node.children[0]), self.faults)
-        return Deny(number=number, text=text, label=label, at=span(node))
+        kind = Escalate if node.data == "escalate" else Deny
+        return kind(number=number, text=text, label=label, at=span(node))
 
     # --- examples ---------------------------------------------------------------------------------
 

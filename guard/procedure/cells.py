@@ -105,6 +105,11 @@ def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body
     return Body(tuple(leaves), lead)
 
 
+def argument(expr: Expr, type: Type, scope: Scope) -> Leaf:  # noqa: A002
+    """Compile what is given to an input of a type."""
+    return _leaf((), "", compiled(expr, scope), type, scope=scope, rule=Rule())
+
+
 def _leaf(
     key: Key,
     lead: str,

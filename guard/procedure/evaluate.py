@@ -80,6 +80,11 @@ class Compiled:
         return render(self.whole, env, env if shown is None else shown)
 
 
+def call_shown(name: str, arguments: Sequence[Compiled]) -> tuple[Part, ...]:
+    """Give the parts that show a call of something by its name."""
+    return (f"{name}(", *_separated(argument.parts for argument in arguments), ")")
+
+
 def compiled(expr: Expr, scope: Scope) -> Compiled:
     """Compile an expression that `infer` has no complaint about."""
     return _Compiler(scope, frozenset()).of(expr)
@@ -261,7 +266,7 @@ class _Compiler:
 
     def _call(self, expr: Call) -> Compiled:
         arguments = [self.of(argument) for argument in expr.arguments]
-        call = (f"{expr.function}(", *_separated(argument.parts for argument in arguments), ")")
+        call = call_shown(expr.function, arguments)
         table = self.scope.tables.get(expr.function)
         if table is not None:
             evaluate = _applied(lookup(table), arguments)

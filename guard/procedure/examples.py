@@ -11,6 +11,7 @@ from guard.procedure.listing import walk
 from guard.procedure.model import (
     BoolType,
     DecimalType,
+    Do,
     EnumType,
     Example,
     Expr,
@@ -21,6 +22,7 @@ from guard.procedure.model import (
     Literal,
     Module,
     PercentType,
+    Procedure,
     RecordOf,
     RecordType,
     StringType,
@@ -48,7 +50,7 @@ def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults
         )
         return
     inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
-    decisions = {step.target: step.type for step in walk(procedure.body) if isinstance(step, Extract | Judge)}
+    decisions = _decisions(procedure, module, set())
     _check_constants(example, example.inputs, inputs, "input", faults)
     if not doubt.touches(procedure):
         _check_constants(example, example.decisions, decisions, "decision", faults)
@@ -67,6 +69,18 @@ def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults
             f"the example lacks what the model decides: {', '.join(repr(s.target) for s in undecided)}",
             f"add decide {undecided[0].target} = {_sample(undecided[0].type)}",
         )
+
+
+def _decisions(procedure: Procedure, module: Module, seen: set[str]) -> dict[str, Type]:
+    """Give the type of what the model decides in a procedure and in those that it carries out."""
+    seen.add(procedure.name)
+    steps = list(walk(procedure.body))
+    found: dict[str, Type] = {}
+    for step in steps:
+        callee = module.procedures.get(step.procedure) if isinstance(step, Do) else None
+        if callee is not None and callee.name not in seen:
+            found |= _decisions(callee, module, seen)
+    return found | {step.target: step.type for step in steps if isinstance(step, Extract | Judge)}
 
 
 def _check_constants(

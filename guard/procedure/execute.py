@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from guard.errors import InvalidState, RequestError
-from guard.procedure.cells import Rule, body
-from guard.procedure.evaluate import compiled
+from guard.procedure.cells import Rule, argument, body
+from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Unknown
 from guard.procedure.expression import Scope
 from guard.procedure.listing import canonical, listing, statement, walk
@@ -24,6 +24,9 @@ from guard.procedure.model import (
     Branch,
     Check,
     Deny,
+    Do,
+    End,
+    Escalate,
     Example,
     Expr,
     Extract,
@@ -47,6 +50,7 @@ from guard.procedure.model import (
     TextType,
     Type,
     Value,
+    While,
 )
 from guard.procedure.steps import (
     AssignStep,
@@ -55,13 +59,15 @@ from guard.procedure.steps import (
     CheckStep,
     Condition,
     DecideStep,
-    DenyStep,
+    DoStep,
     Fault,
     Frame,
     LoopStep,
     Place,
+    RefuseStep,
     RequireStep,
     ReturnStep,
+    WhileStep,
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
@@ -98,6 +104,7 @@ class Program:
     procedure: Procedure
     types: Mapping[str, Type]  # of every variable
     block: Block
+    callees: Mapping[str, Program]  # the procedures that its steps carry out
 
     def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
         """Give the inputs that a request's JSON means.
@@ -117,9 +124,28 @@ class Program:
 
         Raises `RequestError` that lists every one that is unknown or of the wrong type.
         """
-        steps = [step for step in walk(self.procedure.body) if isinstance(step, Extract | Judge)]
-        types = {step.target: step.type for step in steps} | {step.number: step.type for step in steps}
-        return _accepted(raw, types, "decision", "decide", [])
+        return _accepted(raw, self.decision_types, "decision", "decide", [])
+
+    @property
+    def decision_types(self) -> dict[str, Type]:
+        """The type of each decision, by variable and by number; its own go before those of sub-procedures."""
+        found: dict[str, Type] = {}
+        own: dict[str, Type] = {}
+        numbers: dict[str, Type] = {}
+        for step in walk(self.procedure.body):
+            match step:
+                case Extract() | Judge():
+                    own[step.target] = step.type
+                    numbers[step.number] = step.type
+                case Do():
+                    inner = self.callees[step.procedure].decision_types
+                    found |= {
+                        f"{step.number}.{name}" if name[0].isdigit() else name: kind
+                        for name, kind in inner.items()
+                    }
+                case _:
+                    pass
+        return {**own, **numbers, **found, **own}
 
     def execute(self, inputs: Mapping[str, Value]) -> Execution:
         """Carry the procedure out on inputs as `accept` gives them."""
@@ -229,13 +255,21 @@ def constant(expr: Expr) -> object:
 
 
 def compile_program(
-    source: Source, module: Module, procedure: Procedure, types: Mapping[str, Type]
+    source: Source,
+    module: Module,
+    procedure: Procedure,
+    types: Mapping[str, Type],
+    callees: Mapping[str, Program] | None = None,
 ) -> Program:
-    """Compile a procedure that has been found valid; `types` has the type of each of its variables."""
+    """Compile a procedure that has been found valid; `types` has the type of each of its variables.
+
+    `callees` are the procedures that its steps carry out, compiled before.
+    """
+    callees = callees or {}
     del source
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
     scope = Scope(variables, module.tables, module.numbers)
-    compiler = _Compiler(scope, procedure.result, _limits(procedure))
+    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -246,36 +280,54 @@ def compile_program(
         numbers=module.numbers,
         numbered=listing(module, procedure),
         example=module.examples.get(procedure.name),
-        step_numbers=dict(_numbered(steps)),
-        decisions=tuple(dict.fromkeys(s.target for s in steps if isinstance(s, Extract | Judge))),
+        step_numbers=dict(_numbered(steps, callees)),
+        decisions=tuple(dict.fromkeys(_decided(steps, callees))),
         sources=tuple(p.name for p in procedure.parameters if isinstance(p.type, TextType)),
         procedure=procedure,
         types=variables,
         block=compiler.block(procedure.body, ""),
+        callees=callees,
     )
 
 
 KINDS: Final[Mapping[type, StepKind]] = {
     Assign: StepKind.ASSIGN,
+    Do: StepKind.DO,
     Extract: StepKind.EXTRACT,
     Judge: StepKind.JUDGE,
     Branch: StepKind.BRANCH,
     For: StepKind.LOOP,
+    While: StepKind.WHILE,
     Require: StepKind.REQUIRE,
     Check: StepKind.CHECK,
     Return: StepKind.RETURN,
     Deny: StepKind.DENY,
+    Escalate: StepKind.ESCALATE,
 }
 
-Numbered = Assign | Extract | Judge | Branch | For | Require | Check | Return | Deny
+Numbered = Assign | Do | Extract | Judge | Branch | For | While | Require | Check | End
 
 
-def _numbered(steps: Iterable[Step]) -> Iterator[tuple[str, StepKind]]:
+def _numbered(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, StepKind]]:
     for step in steps:
         if isinstance(step, If):
             yield from ((arm.number, KINDS[Branch]) for arm in step.branches if arm.condition is not None)
         else:
             yield step.number, KINDS[type(step)]
+        if isinstance(step, Do):
+            for number, kind in callees[step.procedure].step_numbers.items():
+                yield f"{step.number}.{number}", StepKind.RESULT if kind is StepKind.RETURN else kind
+
+
+def _decided(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Extract(target=target) | Judge(target=target):
+                yield target
+            case Do(procedure=name):
+                yield from callees[name].decisions
+            case _:
+                pass
 
 
 def head(step: Numbered) -> str:
@@ -283,6 +335,8 @@ def head(step: Numbered) -> str:
     match step:
         case Assign(target=target) | Extract(target=target) | Judge(target=target):
             return f"{target} ="
+        case Do(target=target):
+            return f"{target} = do"
         case For():
             return f"{statement(step)} ="
         case Branch(keyword=keyword):
@@ -297,7 +351,7 @@ def _limits(procedure: Procedure) -> dict[str, tuple[tuple[tuple[str, ...], int]
     By variable: the fields that lead to a list, and how many items it may have.
     """
     steps = list(walk(procedure.body))
-    targets = [step.target for step in steps if isinstance(step, Assign | Extract | Judge)]
+    targets = [step.target for step in steps if isinstance(step, Assign | Do | Extract | Judge)]
     decided = {step.target for step in steps if isinstance(step, Extract | Judge)}
     found: dict[str, dict[tuple[str, ...], int]] = {}
     for step in steps:
@@ -324,6 +378,7 @@ class _Compiler:
     scope: Scope
     result: Type
     limits: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
+    callees: Mapping[str, Program]
 
     def block(self, steps: Iterable[Step], base: str) -> Block:
         """Compile a block; `base` is the number of the loop around it with a dot, or ""."""
@@ -333,19 +388,24 @@ class _Compiler:
         match step:
             case Assign():
                 return self._assign(step, base)
+            case Do():
+                return self._do(step, base)
             case Extract() | Judge():
                 return self._decide(step, base)
             case If(branches=branches):
                 return BranchStep(tuple(self._arm(branch, base) for branch in branches))
             case For():
                 return self._loop(step, base)
+            case While(condition=condition, body=steps):
+                test = self._condition(step, condition, base)
+                return WhileStep(test, step.bound, self.block(steps, f"{step.number}."))
             case Require(condition=condition, otherwise=otherwise):
                 end = self._end(otherwise, base)
                 return RequireStep(self._condition(step, condition, base), end)
             case Check(condition=condition):
                 inner = self._condition(step, condition, base)
                 return CheckStep(inner.place, inner)
-            case Return() | Deny():
+            case Return() | Deny() | Escalate():
                 return self._end(step, base)
 
     def _assign(self, step: Assign, base: str) -> AssignStep:
@@ -353,6 +413,18 @@ class _Compiler:
         assert type is not None
         right = body(step.expression, type, self.scope, Rule(step.places, step.rounding))
         return AssignStep(_place(step, base), step.target, type, right)
+
+    def _do(self, step: Do, base: str) -> DoStep:
+        callee = self.callees[step.procedure]
+        given = list(zip(callee.parameters, step.arguments, strict=True))
+        return DoStep(
+            place=_place(step, base),
+            target=step.target,
+            type=callee.result,
+            shown=call_shown(callee.name, [compiled(expr, self.scope) for expr in step.arguments]),
+            inputs=tuple((one.name, argument(expr, one.type, self.scope)) for one, expr in given),
+            body=callee.block,
+        )
 
     def _decide(self, step: Extract | Judge, base: str) -> DecideStep:
         return DecideStep(
@@ -367,7 +439,7 @@ class _Compiler:
             limits=self.limits.get(step.target, ()),
         )
 
-    def _condition(self, step: Branch | Require | Check, condition: Expr, base: str) -> Condition:
+    def _condition(self, step: Branch | While | Require | Check, condition: Expr, base: str) -> Condition:
         return Condition(_place(step, base), body(condition, _BOOL, self.scope))
 
     def _arm(self, branch: Branch, base: str) -> tuple[Condition | None, Block]:
@@ -387,13 +459,15 @@ class _Compiler:
             body=inner.block(step.body, f"{step.number}."),
         )
 
-    def _end(self, step: Return | Deny, base: str) -> ReturnStep | DenyStep:
+    def _end(self, step: End, base: str) -> ReturnStep | RefuseStep:
         match step:
             case Return(expression=expression):
                 right = body(expression, self.result, self.scope)
                 return ReturnStep(_place(step, base), self.result, right)
             case Deny(text=message):
-                return DenyStep(_place(step, base), message)
+                return RefuseStep(_place(step, base), message, EndKind.DENY)
+            case Escalate(text=message):
+                return RefuseStep(_place(step, base), message, EndKind.ESCALATE)
 
 
 def _place(step: Numbered, base: str) -> Place:
@@ -403,5 +477,5 @@ def _place(step: Numbered, base: str) -> Place:
         kind=KINDS[type(step)],
         head=head(step),
         label=step.label,
-        target=step.target if isinstance(step, Assign | Extract | Judge) else None,
+        target=step.target if isinstance(step, Assign | Do | Extract | Judge) else None,
     )

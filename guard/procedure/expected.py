@@ -52,7 +52,8 @@ class Cell:
     `key` says where it stands in the line's value: () for the value itself, ("total",) for a field,
     ("lines", 0, "qty") deeper. `lead` is the literal text before it. `working` is the substituted
     expression, None where the cell is its value alone. `spelling` is the value's canonical text,
-    None where `value` is UNKNOWN.
+    None where `value` is UNKNOWN. A `bare` cell is its working alone: the value comes in later lines,
+    and `value` and `spelling` are that text, None where it has holes.
     """
 
     key: tuple[str | int, ...]
@@ -61,6 +62,7 @@ class Cell:
     value: Value | Unknown
     spelling: str | None
     type: Type
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class EndKind(Enum):
 
     RETURN = "return"
     DENY = "deny"
+    ESCALATE = "escalate"
     FAILED = "failed"  # a false check, division by zero, a list longer than its bound, ...
     UNDETERMINED = "undetermined"  # a branch or loop hangs on a value that nobody has decided
 
@@ -144,8 +147,8 @@ class EndKind(Enum):
 class Ending:
     """The end of an execution: what a generator returns.
 
-    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY; `path` and
-    `reason` say where and why it FAILED or is UNDETERMINED.
+    `value` is the answer of RETURN (of the procedure's result type) or the text of DENY or ESCALATE;
+    `path` and `reason` say where and why it FAILED or is UNDETERMINED.
     """
 
     kind: EndKind

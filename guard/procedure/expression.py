@@ -30,6 +30,7 @@ from guard.procedure.model import (
     Not,
     Numbers,
     PercentType,
+    Procedure,
     RecordOf,
     RecordType,
     StringType,
@@ -52,6 +53,7 @@ class Scope:
     variables: Mapping[str, Type | None] = field(default_factory=dict)
     tables: Mapping[str, Table] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
+    procedures: Mapping[str, Procedure] = field(default_factory=dict)
 
     def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
         """Give a scope that has one variable more."""

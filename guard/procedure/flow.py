@@ -12,6 +12,8 @@ from guard.procedure.model import (
     Aggregate,
     Assign,
     Deny,
+    Do,
+    Escalate,
     Expr,
     Extract,
     For,
@@ -22,6 +24,7 @@ from guard.procedure.model import (
     Return,
     Step,
     TextType,
+    While,
 )
 from guard.procedure.text import names, parts
 from guard.source import Span
@@ -71,12 +74,14 @@ class _Flow:
                 return self._if(step, bound)
             case For():
                 return self._for(step, bound)
+            case While():
+                return self._while(step, bound)
             case Extract() | Judge():
                 self._sources(step, bound)
                 bound = self._bind(step, step.target, bound)
                 self._expressions(step, bound)
                 return False, bound
-            case Assign():
+            case Assign() | Do():
                 self._expressions(step, bound)
                 return False, self._bind(step, step.target, bound)
             case Require(otherwise=end):
@@ -85,7 +90,7 @@ class _Flow:
                 return False, bound
             case _:
                 self._expressions(step, bound)
-                return isinstance(step, Return | Deny), bound
+                return isinstance(step, Return | Deny | Escalate), bound
 
     def _if(self, step: If, bound: Bound) -> tuple[bool, Bound]:
         ways: list[Bound] = []
@@ -105,6 +110,20 @@ class _Flow:
         self.loops.append(step.variable)
         self.block(step.body, inner)
         self.loops.pop()
+        return False, bound  # there may be no pass at all
+
+    def _while(self, step: While, bound: Bound) -> tuple[bool, Bound]:
+        self._expression(step.condition, bound)
+        self.block(step.body, bound)
+        told = {name.name for name in names(step.condition)}
+        inner = list(walk(step.body))
+        leaves = any(isinstance(part, Return | Deny | Escalate | Require) for part in inner)
+        if not leaves and not told & {given_name(part) for part in inner}:
+            self.faults(
+                step.condition.at,
+                "nothing in this loop changes what its condition says, so it never ends",
+                "give a name of the condition another value in a step below it",
+            )
         return False, bound  # there may be no pass at all
 
     def _bind(self, step: Step, name: str, bound: Bound) -> Bound:
@@ -186,7 +205,7 @@ class _Flow:
         seen: set[str] = set()
         for step in walk(self.procedure.body):
             match step:
-                case Assign(target=name) | Extract(target=name) | Judge(target=name):
+                case Assign(target=name) | Do(target=name) | Extract(target=name) | Judge(target=name):
                     if name not in self.used | seen and not name.startswith("_"):
                         at = target_span(self.faults.source.text, step.at, name)
                         self.faults.warning(at, f"the value {name!r} is never used", "leave the step out")
@@ -223,7 +242,7 @@ class _Flow:
 
 def _ends(steps: tuple[Step, ...]) -> bool:
     match steps[-1]:
-        case Return() | Deny():
+        case Return() | Deny() | Escalate():
             return True
         case If(branches=branches):
             return branches[-1].condition is None and all(_ends(branch.body) for branch in branches)

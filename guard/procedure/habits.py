@@ -147,9 +147,9 @@ _JUDGE: Final = 'write judge x: bool from note asking "...?"'
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
 _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
-    **dict.fromkeys(("while", "foreach", "loop", "repeat", "do"), _LOOP),
+    **dict.fromkeys(("foreach", "loop", "repeat"), _LOOP),
     **dict.fromkeys(("switch", "case", "match"), _ARMS),
-    **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort", "escalate"), _DENY),
+    **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort"), _DENY),
     **dict.fromkeys(("print", "say", "log", "pass"), _QUIET),
     **dict.fromkeys(("ask", "confirm", "decide", "classify"), _JUDGE),
     **dict.fromkeys(("assert", "ensure"), "write check and the condition"),
@@ -192,9 +192,10 @@ def _reserved(at: Stumble) -> Finding | None:
         token = at.line[-1]
     elif token.type not in RESERVED or "NAME" not in at.accepts or (at.wants_value and token.type in _INFIX):
         return None
+    if token.type == "DO" and (at.wants_value or at.starts_step):
+        advice = "write fee = do shipping(weight), and use fee below"
+        return Finding(place(token), "a sub-procedure is carried out in a step of its own", advice)
     advice = f"take another name, such as {token}_1"
-    if str(token) == "do":
-        advice = "procedures cannot be called: write its steps here"
     return Finding(place(token), f"{token.value!r} is a reserved word and cannot be a name", advice)
 
 
@@ -216,10 +217,12 @@ def _end(at: Stumble) -> Finding | None:
         return Finding(
             at.span, "a require says what happens otherwise", 'add else deny "..." or else return ...'
         )
-    if at.accepts == {"DENY", "RETURN"}:
+    if at.accepts == {"DENY", "ESCALATE", "RETURN"}:
         return Finding(at.span, "behind this else stands an end", 'write else deny "..." or else return ...')
     if at.before == "DENY":
         return Finding(at.span, "a deny gives its reason as a text in quotes", 'write deny "..."')
+    if at.before == "ESCALATE":
+        return Finding(at.span, "an escalate gives its reason as a text in quotes", 'write escalate "..."')
     if at.before == "RETURN" and at.ends:
         return Finding(at.span, "a return gives a value", "write return and the result: return net + tax")
     if at.first == "RETURN" and at.kind == "TO":
@@ -241,11 +244,12 @@ def _rounding(at: Stumble) -> Finding | None:
 
 def _loop(at: Stumble) -> Finding | None:
     """Explain a loop without its bound."""
-    if at.first != "FOR":
+    if at.first not in ("FOR", "WHILE"):
         return None
     head = at.written()
     if "AT" in at.accepts and "NAME" not in at.accepts:
-        advice = f"write {head if len(head) < 40 else 'for x in xs'} at most 40"
+        short = "for x in xs" if at.first == "FOR" else "while c"
+        advice = f"write {head if len(head) < 40 else short} at most 40"
         return Finding(at.span, "a loop says how often it runs at most", advice)
     if at.accepts == {"MOST"}:
         return Finding(at.span, "a loop's bound stands behind at most", "write at most 40")

@@ -26,17 +26,39 @@ _SCALAR: Final[dict[str, object]] = {"type": ["string", "boolean"]}
 
 
 def compiled(module: Module, program: Program) -> dict[str, object]:
-    """Give a program of a module as JSON data: its number rules, variables, tables and numbered steps."""
-    used = called(program.procedure)
+    """Give a program of a module as JSON data: its number rules, variables, tables and numbered steps.
+
+    `callees` are the procedures that it carries out, those that these do included.
+    """
+    used = called(program.procedure, module)
     return {
         "format": FORMAT,
         "version": program.version,
         "digest": program.digest,
         "numbers": _data(program.numbers),
         "procedure": _data(program.procedure),
-        "variables": {name: _data(type_) for name, type_ in program.types.items()},
+        "variables": _variables(program),
+        "callees": [
+            {"procedure": _data(callee.procedure), "variables": _variables(callee)}
+            for callee in _callees(program).values()
+        ],
         "tables": [_data(table) for name, table in module.tables.items() if name in used],
     }
+
+
+def _variables(program: Program) -> dict[str, object]:
+    return {name: _data(type_) for name, type_ in program.types.items()}
+
+
+def _callees(program: Program) -> dict[str, Program]:
+    found: dict[str, Program] = {}
+    waiting = [program]
+    while waiting:
+        for name, callee in waiting.pop().callees.items():
+            if name not in found:
+                found[name] = callee
+                waiting.append(callee)
+    return found
 
 
 def _data(value: object) -> object:
@@ -76,6 +98,15 @@ def schema() -> dict[str, object]:
         "numbers": _schema(Numbers, known),
         "procedure": _schema(Procedure, known),
         "variables": _schema(dict[str, Type], known),
+        "callees": {
+            "type": "array",
+            "items": _object(
+                {
+                    "procedure": _schema(Procedure, known),
+                    "variables": _schema(dict[str, Type], known),
+                }
+            ),
+        },
         "tables": _schema(tuple[Table, ...], known),
     }
     return {

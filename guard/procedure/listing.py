@@ -13,6 +13,9 @@ from guard.procedure.model import (
     Cell,
     Check,
     Deny,
+    Do,
+    End,
+    Escalate,
     Expr,
     Extract,
     For,
@@ -33,6 +36,7 @@ from guard.procedure.model import (
     Table,
     Type,
     ValuesCell,
+    While,
 )
 from guard.procedure.text import parts, text
 from guard.procedure.values import spell
@@ -41,11 +45,11 @@ from guard.procedure.values import spell
 def listing(module: Module, procedure: Procedure) -> str:
     """Give the numbered text of a procedure, without a line feed at its end."""
     declared = [
-        _numbers(module.numbers) if module.numbers.carry_exact or _rounds(procedure) else "",
+        _numbers(module.numbers) if module.numbers.carry_exact or _rounds(procedure, module) else "",
         "\n".join(_records(procedure, module)),
         *(_table(table) for table in _tables(procedure, module)),
     ]
-    steps = "\n".join(_lines(procedure.body, 0, full=False))
+    steps = "\n".join(_lines(procedure.body, 0, "", module, full=False))
     return "\n\n".join([*filter(None, declared), f"{_head(procedure)}\n{steps}"])
 
 
@@ -58,7 +62,7 @@ def canonical(module: Module, procedure: Procedure) -> str:
             *(f"record {fields_text(record.fields)}" for record in _record_types(procedure, module)),
             *(_table(table) for table in _tables(procedure, module)),
             _head(procedure),
-            *_lines(procedure.body, 0, full=True),
+            *_lines(procedure.body, 0, "", module, full=True),
         ]
     )
 
@@ -66,39 +70,52 @@ def canonical(module: Module, procedure: Procedure) -> str:
 # --- statements ----------------------------------------------------------------------------------
 
 
-def _lines(steps: Iterable[Step], depth: int, *, full: bool) -> Iterator[str]:
-    """Give the lines of a block; `full` adds what the model need not see: names of steps and bounds."""
-    indent = "  " * depth
+def _lines(steps: Iterable[Step], depth: int, base: str, module: Module, *, full: bool) -> Iterator[str]:
+    """Give the lines of a block; `full` adds what the model need not see: names of steps and bounds.
+
+    `base` is the number of the step that carries out the block's procedure, with a dot.
+    """
+    indent, start = "  " * depth, "  " * depth + base
     for step in steps:
         match step:
             case If(branches=branches):
                 for branch in branches:
-                    yield f"{indent}{branch.number} {_name(branch.label, full)}{_branch(branch)}"
-                    yield from _lines(branch.body, depth + 1, full=full)
-            case For(body=body):
+                    yield f"{start}{branch.number} {_name(branch.label, full)}{_branch(branch)}"
+                    yield from _lines(branch.body, depth + 1, base, module, full=full)
+            case For(body=body) | While(body=body):
                 bound = f" at most {step.bound}" if full else ""
-                yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
-                yield from _lines(body, depth + 1, full=full)
+                yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
+                yield from _lines(body, depth + 1, base, module, full=full)
             case Require(otherwise=end):
-                yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}"
-                yield f"{indent}  {end.number} else {_name(end.label, full)}{statement(end)}"
+                yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
+                yield f"{indent}  {base}{end.number} else {_name(end.label, full)}{statement(end)}"
+            case Do(procedure=name):
+                yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
+                callee = module.procedures[name]
+                yield f"{indent}  {_head(callee)}"
+                number = f"{base}{step.number}."
+                yield from _lines(callee.body, depth + 1, number, module, full=full)
             case _:
-                yield f"{indent}{step.number} {_name(step.label, full)}{statement(step)}"
+                yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
 
 
 def _name(label: str | None, full: bool) -> str:
     return f"{label}: " if full and label else ""
 
 
-def statement(step: Assign | Extract | Judge | For | Require | Check | Return | Deny) -> str:
+def statement(step: Assign | Do | Extract | Judge | For | While | Require | Check | End) -> str:
     """Give a statement as the model sees it, without its number."""
     match step:
         case Assign(target=target, expression=expression):
             return f"{target} = {text(expression)}{_rounding(step)}"
+        case Do(target=target, procedure=name, arguments=arguments):
+            return f"{target} = do {name}({', '.join(map(text, arguments))})"
         case Extract() | Judge():
             return _decided(step)
         case For(variable=variable, items=items):
             return f"for {variable} in {text(items)}"
+        case While(condition=condition):
+            return f"while {text(condition)}"
         case Require(condition=condition):
             return f"require {text(condition)}"
         case Check(condition=condition):
@@ -107,6 +124,8 @@ def statement(step: Assign | Extract | Judge | For | Require | Check | Return | 
             return f"return {text(expression)}"
         case Deny(text=message):
             return f"deny {_quoted(message)}"
+        case Escalate(text=message):
+            return f"escalate {_quoted(message)}"
 
 
 def _branch(branch: Branch) -> str:
@@ -191,7 +210,7 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
             case If(branches=branches):
                 for branch in branches:
                     yield from walk(branch.body)
-            case For(body=body):
+            case For(body=body) | While(body=body):
                 yield from walk(body)
             case Require(otherwise=end):
                 yield end
@@ -204,15 +223,17 @@ def expressions(step: Step) -> list[Expr]:
     match step:
         case Assign(expression=expression) | Return(expression=expression):
             return [expression]
+        case Do(arguments=arguments):
+            return list(arguments)
         case Extract(where=where) | Judge(where=where):
             return [] if where is None else [where]
         case If(branches=branches):
             return [branch.condition for branch in branches if branch.condition is not None]
         case For(items=items):
             return [items]
-        case Require(condition=condition) | Check(condition=condition):
+        case While(condition=condition) | Require(condition=condition) | Check(condition=condition):
             return [condition]
-        case Deny():
+        case Deny() | Escalate():
             return []
 
 
@@ -223,27 +244,47 @@ def _calls(expr: Expr) -> Iterator[str]:
         yield from _calls(part)
 
 
-def called(procedure: Procedure) -> set[str]:
-    """Find the names of the functions and tables that a procedure uses."""
-    return {name for step in walk(procedure.body) for expr in expressions(step) for name in _calls(expr)}
+def reached(procedure: Procedure, module: Module) -> list[Procedure]:
+    """Give a procedure and all that are carried out with it, each once."""
+    found = {procedure.name: procedure}
+    waiting = [procedure]
+    while waiting:
+        for step in walk(waiting.pop().body):
+            if isinstance(step, Do) and step.procedure not in found:
+                found[step.procedure] = module.procedures[step.procedure]
+                waiting.append(found[step.procedure])
+    return list(found.values())
+
+
+def _steps(procedure: Procedure, module: Module) -> Iterator[Step]:
+    for one in reached(procedure, module):
+        yield from walk(one.body)
+
+
+def called(procedure: Procedure, module: Module) -> set[str]:
+    """Find the names of the functions and tables that a procedure and those it carries out use."""
+    return {name for step in _steps(procedure, module) for expr in expressions(step) for name in _calls(expr)}
 
 
 def _tables(procedure: Procedure, module: Module) -> list[Table]:
-    used = called(procedure)
+    used = called(procedure, module)
     return [table for name, table in module.tables.items() if name in used]
 
 
-def _rounds(procedure: Procedure) -> bool:
-    steps = walk(procedure.body)
-    return "round" in called(procedure) or any(isinstance(s, Assign) and s.places is not None for s in steps)
+def _rounds(procedure: Procedure, module: Module) -> bool:
+    steps = _steps(procedure, module)
+    return "round" in called(procedure, module) or any(
+        isinstance(step, Assign) and step.places is not None for step in steps
+    )
 
 
 def _types(procedure: Procedure, module: Module) -> Iterator[Type]:
-    yield from (parameter.type for parameter in procedure.parameters)
-    yield procedure.result
+    for one in reached(procedure, module):
+        yield from (parameter.type for parameter in one.parameters)
+        yield one.result
     for table in _tables(procedure, module):
         yield from (parameter.type for parameter in table.parameters)
-    for step in walk(procedure.body):
+    for step in _steps(procedure, module):
         if isinstance(step, Extract | Judge):
             yield step.type
 

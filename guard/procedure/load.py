@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from guard.errors import Problem, ProcedureError, RequestError
 from guard.procedure.build import build
+from guard.procedure.callees import calls, in_order
 from guard.procedure.doubt import Doubt
 from guard.procedure.execute import Program, compile_program, reference
 from guard.procedure.expected import EndKind
@@ -59,10 +60,11 @@ def load(text: str, name: str = "<string>") -> Library:
         problems.append(_empty(source))
     if any(problem.severity == "error" for problem in problems):
         raise _refusal(problems)
-    programs = {
-        procedure.name: compile_program(source, module, procedure, types[procedure.name])
-        for procedure in module.procedures.values()
-    }
+    compiled: dict[str, Program] = {}
+    for procedure in in_order(module):
+        callees = {step.procedure: compiled[step.procedure] for step in calls(procedure)}
+        compiled[procedure.name] = compile_program(source, module, procedure, types[procedure.name], callees)
+    programs = {name: compiled[name] for name in module.procedures}
     faults = Faults(source)
     for program in programs.values():
         _try_example(program, faults)

@@ -252,14 +252,18 @@ class StepKind(StrEnum):
     """What a step does; also the label `step_kind` of metrics."""
 
     ASSIGN = "assign"
+    DO = "do"
     EXTRACT = "extract"
     JUDGE = "judge"
     BRANCH = "branch"
     LOOP = "loop"
+    WHILE = "while"
     REQUIRE = "require"
     CHECK = "check"
     RETURN = "return"
+    RESULT = "result"  # the return of a sub-procedure, which is no answer
     DENY = "deny"
+    ESCALATE = "escalate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +275,18 @@ class Assign:
     expression: Expr
     places: int | None = None
     rounding: Rounding | None = None
+    label: str | None = None
+    at: Span = _at()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Do:
+    """`target = do procedure(arguments)`: another procedure's steps, whose return gives the value."""
+
+    number: str
+    target: str
+    procedure: str
+    arguments: tuple[Expr, ...]
     label: str | None = None
     at: Span = _at()
 
@@ -338,12 +354,24 @@ class For:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class While:
+    """`while condition at most bound`: the condition is a line before each pass, and one that ends them."""
+
+    number: str
+    condition: Expr
+    bound: int
+    body: tuple[Step, ...]
+    label: str | None = None
+    at: Span = _at()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
     """`require condition else end`; the end is a step of its own, numbered below this one."""
 
     number: str
     condition: Expr
-    otherwise: Deny | Return
+    otherwise: End
     label: str | None = None
     at: Span = _at()
 
@@ -378,7 +406,18 @@ class Deny:
     at: Span = _at()
 
 
-Step = Assign | Extract | Judge | If | For | Require | Check | Return | Deny
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalate:
+    """`escalate "text"`: an end that hands the case to people."""
+
+    number: str
+    text: str
+    label: str | None = None
+    at: Span = _at()
+
+
+End = Return | Deny | Escalate
+Step = Assign | Do | Extract | Judge | If | For | While | Require | Check | End
 
 
 # --- declarations --------------------------------------------------------------------------------

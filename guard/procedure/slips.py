@@ -26,7 +26,7 @@ _MEANT: Final = {
     "⇒": ("__ANON_1", "=>"),
 }
 
-_CONDITIONS: Final = frozenset({"IF", "ELIF", "REQUIRE", "CHECK"})
+_CONDITIONS: Final = frozenset({"IF", "ELIF", "WHILE", "REQUIRE", "CHECK"})
 
 
 def meant(at: Stumble) -> tuple[int, int, list[Token]] | None:
@@ -59,7 +59,8 @@ def meant(at: Stumble) -> tuple[int, int, list[Token]] | None:
 def _missing(at: Stumble) -> tuple[int, int, list[Token]] | None:
     """Give what a line lacks at its end: a loop's bound, a table's way to choose a row."""
     lacks: list[tuple[str, str]] = []
-    if at.first == "FOR" and at.accepts == {"AT"}:
+    bound = at.accepts == {"AT"} if at.first == "FOR" else "AT" in at.accepts and "NAME" not in at.accepts
+    if at.first in ("FOR", "WHILE") and bound:
         lacks = [("AT", "at"), ("MOST", "most"), ("NUMBER", "1")]
     elif at.first == "TABLE" and at.open is None and "COMMA" in at.accepts:
         lacks = [("COMMA", ","), ("NAME", "first"), ("NAME", "match")]

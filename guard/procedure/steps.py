@@ -7,13 +7,13 @@ compound ones carry out blocks of others.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from guard.errors import InvalidState
-from guard.procedure.cells import Body
-from guard.procedure.evaluate import Compiled, Env
+from guard.procedure.cells import Body, Leaf
+from guard.procedure.evaluate import Compiled, Env, Part, render
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import BoolType, IntType, StepKind, StringType, Type, Value
@@ -77,7 +77,8 @@ class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
 
 def undetermined(path: str, place: Place) -> Ending:
     """Give the ending of an execution that hangs on what nobody has decided."""
-    what = "how often the loop runs" if place.kind is StepKind.LOOP else "where the procedure goes on"
+    loop = place.kind in {StepKind.LOOP, StepKind.WHILE}
+    what = "how often the loop runs" if loop else "where the procedure goes on"
     return Ending(EndKind.UNDETERMINED, path=path, reason=f"{what} hangs on a value that is not decided")
 
 
@@ -187,7 +188,7 @@ class DecideStep:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A line whose value is true or false: of `if`, `elif`, `require` and `check`."""
+    """A line whose value is true or false: of `if`, `elif`, `while`, `require` and `check`."""
 
     place: Place
     body: Body
@@ -242,11 +243,12 @@ class ReturnStep:
 
 
 @dataclass(frozen=True, slots=True)
-class DenyStep:
-    """End with a refusal."""
+class RefuseStep:
+    """End with a text for the client: a refusal, or that people must look at the case."""
 
     place: Place
     text: str
+    end: EndKind
 
     def expect(self, frame: Frame, path: str) -> Expected:  # noqa: ARG002
         """Give the line."""
@@ -255,7 +257,7 @@ class DenyStep:
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> Ending:  # noqa: ARG002
         """End."""
-        return Ending(EndKind.DENY, value=self.text, path=expected.path)
+        return Ending(self.end, value=self.text, path=expected.path)
 
 
 # --- blocks of lines -----------------------------------------------------------------------------
@@ -273,7 +275,7 @@ class RequireStep:
     """Go on where a condition holds, else end."""
 
     condition: Condition
-    otherwise: ReturnStep | DenyStep
+    otherwise: ReturnStep | RefuseStep
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry out the requirement and, where it does not hold, the end below it."""
@@ -304,6 +306,65 @@ class BranchStep:
                     continue
             return (yield from block.run(frame, prefix))
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoStep:
+    """Carry out another procedure, on arguments of its own, and keep what it returns.
+
+    `shown` is the call as its line shows it; `inputs` are the names and values of the other's inputs.
+    """
+
+    place: Place
+    target: str
+    type: Type
+    shown: tuple[Part, ...]
+    inputs: tuple[tuple[str, Leaf], ...]
+    body: Block
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Give the call, then the steps up to their return. A refusal in them is the whole run's."""
+        path = prefix + self.place.suffix
+        count(frame, path)
+        try:
+            inner = self._frame(frame)
+            working = render(self.shown, frame.env, frame.shown)
+        except EvaluationError as reason:
+            raise Fault(path, str(reason)) from None
+        written = [part for part in working if isinstance(part, str)]
+        known = "".join(written) if len(written) == len(working) else None
+        cell = Cell((), "", working, UNKNOWN if known is None else known, known, _STRING, bare=True)
+        yield self.place.expect(path, (cell,))
+        inner.steps = frame.steps
+        ending = yield from self._inside(self.body.run(inner, f"{path}."))
+        frame.steps = inner.steps
+        if ending is None or ending.kind is not EndKind.RETURN:
+            return ending
+        value = UNKNOWN if ending.value is None else usable(ending.value, self.type)
+        frame.store(self.target, value, value)
+        return None
+
+    def _frame(self, frame: Frame) -> Frame:
+        """Give the other procedure's scope: its inputs and nothing else."""
+        env: Env = {}
+        shown: Env = {}
+        for name, leaf in self.inputs:
+            env[name], cell = leaf.fill(frame.env, frame.shown)
+            shown[name] = cell.value
+        return Frame(env, env if frame.shown is frame.env else shown)
+
+    def _inside(self, run: Run) -> Run:
+        """Give the steps of the other procedure the numbers that they have here."""
+        sent: Sent = None
+        try:
+            while True:
+                expected = run.send(sent)
+                kind = StepKind.RESULT if expected.kind is StepKind.RETURN else expected.kind
+                number = f"{self.place.number}.{expected.number}"
+                sent = yield replace(expected, number=number, kind=kind)
+        except StopIteration as stop:
+            ending: Ending | None = stop.value
+            return ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +403,37 @@ class LoopStep:
 
 
 @dataclass(frozen=True, slots=True)
+class WhileStep:
+    """Carry out a block as long as a condition holds. Each test is a line, numbered by its pass."""
+
+    condition: Condition
+    bound: int
+    body: Block
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Give the test and the pass behind it, in turn. Raises `Fault` where one pass more would come."""
+        for turn in range(1, self.bound + 2):
+            path = f"{prefix}{self.condition.place.suffix}[{turn}]"
+            expected = due(self.condition, frame, path)
+            if turn > self.bound and frame.pending is True:
+                raise Fault(path, self._endless())
+            holds = self.condition.holds(frame, (yield expected))
+            if holds is UNKNOWN:
+                return undetermined(path, self.condition.place)
+            if not holds:
+                return None
+            if turn > self.bound:
+                raise Fault(path, self._endless())
+            ending = yield from self.body.run(frame, f"{path}.")
+            if ending is not None:
+                return ending
+        return None
+
+    def _endless(self) -> str:
+        return f"the condition still holds after {self.bound} passes, the loop takes at most {self.bound}"
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Steps in order."""
 
@@ -350,7 +442,7 @@ class Block:
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
         for step in self.steps:
-            if isinstance(step, RequireStep | BranchStep | LoopStep):
+            if isinstance(step, RequireStep | BranchStep | LoopStep | WhileStep | DoStep):
                 ending = yield from step.run(frame, prefix)
             else:
                 path = prefix + step.place.suffix
@@ -361,5 +453,5 @@ class Block:
         return None
 
 
-Simple = AssignStep | DecideStep | CheckStep | ReturnStep | DenyStep
-Step = Simple | RequireStep | BranchStep | LoopStep
+Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
+Step = Simple | RequireStep | BranchStep | LoopStep | WhileStep | DoStep

@@ -34,9 +34,22 @@ DECLARATIONS: Final = {
     "type": "record",
 }
 STEPS: Final = frozenset(
-    {"EXTRACT", "JUDGE", "IF", "ELIF", "ELSE", "FOR", "REQUIRE", "CHECK", "RETURN", "DENY"}
+    {
+        "EXTRACT",
+        "JUDGE",
+        "IF",
+        "ELIF",
+        "ELSE",
+        "FOR",
+        "WHILE",
+        "REQUIRE",
+        "CHECK",
+        "RETURN",
+        "DENY",
+        "ESCALATE",
+    }
 )
-RESERVED: Final = STEPS | {"IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE"}
+RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE"}
 _LINE_ENDS: Final = frozenset({"_NL", "_INDENT", "_DEDENT", "$END"})
 
 

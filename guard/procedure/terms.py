@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_HEIGHT: Final = 50
 
 # Kept for statements and values that the language is going to have.
-KEPT: Final = frozenset({"call", "confirm", "do", "escalate", "null", "say", "while"})
+KEPT: Final = frozenset({"call", "confirm", "null", "say"})
 
 ARITHMETIC: Final = {
     "add": "+",

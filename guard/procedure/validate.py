@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_type, target_span, types_of
+from guard.procedure.callees import check_call, check_nesting
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain
 from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
@@ -23,7 +24,9 @@ from guard.procedure.model import (
     Choose,
     DecimalType,
     Deny,
+    Do,
     EnumType,
+    Escalate,
     Expr,
     Extract,
     For,
@@ -46,6 +49,7 @@ from guard.procedure.model import (
     StringType,
     TextType,
     Type,
+    While,
 )
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
@@ -72,12 +76,13 @@ def validate(
     for procedure in module.procedures.values():
         clashes, faulty = Faults(source), doubt.touches(procedure)
         doubtful = doubt.names if faulty else frozenset[str]()
-        scope = types_of(procedure, Scope({}, tables, module.numbers), doubtful, clashes)
+        scope = types_of(procedure, Scope({}, tables, module.numbers, module.procedures), doubtful, clashes)
         if not faulty:
             check_flow(procedure, scope, faults)
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
+    check_nesting(module, faults)
     for example in module.examples.values():
         if example.procedure not in doubt.names:
             check_example(example, module, doubt, faults)
@@ -108,6 +113,11 @@ class _Procedure:
         match step:
             case Assign():
                 self._assign(step)
+            case Do(arguments=arguments):
+                given = [infer(argument, self.scope, self.faults) for argument in arguments]
+                check_call(step, self.scope.procedures, given, self.faults)
+                if not self.scope.numbers.carry_exact:
+                    self._undivided(arguments)
             case Extract() | Judge():
                 self._decision(step)
             case If(branches=branches):
@@ -116,6 +126,8 @@ class _Procedure:
                         self._condition(branch.condition, f"behind {branch.keyword}")
             case For(items=items):
                 self._items(items)
+            case While(condition=condition):
+                self._condition(condition, "behind while")
             case Require(condition=condition):
                 self._condition(condition, "behind require")
             case Check(condition=condition):
@@ -126,6 +138,13 @@ class _Procedure:
                 if not reason.strip():
                     self.faults(
                         step.at, "the reason of this deny is empty", 'say why, such as deny "Too late."'
+                    )
+            case Escalate(text=reason):
+                if not reason.strip():
+                    self.faults(
+                        step.at,
+                        "the reason of this escalate is empty",
+                        'say why, such as escalate "The amount needs a second pair of eyes."',
                     )
 
     # --- values -----------------------------------------------------------------------------------
@@ -148,6 +167,13 @@ class _Procedure:
             )
         elif given_type(step, found) is found and not self.scope.numbers.carry_exact:
             self._unrounded(step)
+
+    def _undivided(self, arguments: Sequence[Expr]) -> None:
+        for quotient in (part for argument in arguments for part in _quotients(argument)):
+            advice = f"round it in a step before: share = {text(quotient)} to 2"
+            self.faults(
+                quotient.at, "the result of / is not rounded, it may have decimals without end", advice
+            )
 
     def _unrounded(self, step: Assign) -> None:
         quotient = next(_quotients(step.expression), None)

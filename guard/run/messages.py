@@ -210,6 +210,9 @@ class RunError:
     cause: UpstreamError | None = None
 
 
+EndName = Literal["return", "deny", "escalate"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
     """The run is over; nothing comes after this.
@@ -219,7 +222,7 @@ class Finish:
     """
 
     outcome: Outcome
-    end: Literal["return", "deny"] | None
+    end: EndName | None
     answer: str | None
     trace: str
     attempts: int

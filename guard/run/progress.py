@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.replay import Walk, count_steps
@@ -15,10 +15,10 @@ from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind, Value
 from guard.procedure.values import answer_text
-from guard.run.messages import Emit, StepClass
+from guard.run.messages import Emit, EndName, StepClass
 from guard.trace import render
 
-ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY})
+ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Progress:
         return f"{self.begin}{lines}" if self.verified else ""
 
     @property
-    def answer(self) -> tuple[Literal["return", "deny"], str]:
+    def answer(self) -> tuple[EndName, str]:
         """Which end it came to, and what the client reads: a value's canonical spelling, or the refusal."""
         ending = self.checker.ending
         assert ending is not None
@@ -123,6 +123,8 @@ class Progress:
         assert not isinstance(ending.value, Unknown)
         if ending.kind is EndKind.DENY:
             return "deny", str(ending.value)
+        if ending.kind is EndKind.ESCALATE:
+            return "escalate", str(ending.value)
         return "return", answer_text(ending.value, self._program.result)
 
     def open_frame(self) -> None:

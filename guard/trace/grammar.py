@@ -138,6 +138,8 @@ def _event(tree: _Node, text: str, at: int, end: int) -> Event:
             return Begin(procedure=str(name), nonce=str(nonce), at=at, end=end)
         case "end", [Token() as nonce]:
             return End(nonce=str(nonce), at=at, end=end)
+        case "do_line", [Token() as path, Token() as target, Tree() as call]:
+            return _Reader(text, at).do_line(str(path), str(target), call, end)
         case _, [Token() as path, Tree() as head, Tree() as cell, *quotes]:
             return _Reader(text, at).line(str(path), head, cell, quotes, end)
         case _:  # pragma: no cover (the grammar has no other start)
@@ -158,6 +160,20 @@ class _Reader:
             body=body,
             body_at=self._at + _start(cell),
             quotes=tuple(self._quote(quote.children[0]) for quote in quotes if isinstance(quote, Tree)),
+            text=self._text,
+            at=self._at,
+            end=end,
+        )
+
+    def do_line(self, path: str, target: str, call: _Node, end: int) -> Line:
+        """A line that has a working alone: which sub-procedure comes, with its operands."""
+        self._plain(call)
+        return Line(
+            path=path,
+            head=f"{target} = do",
+            body=self._bare(call),
+            body_at=self._at + _start(call),
+            quotes=(),
             text=self._text,
             at=self._at,
             end=end,
@@ -210,7 +226,7 @@ class _Reader:
         )
 
     def _alone(self, only: _Node) -> Scalar:
-        start, stop = self._at + _start(only), self._at + _stop(only)
+        start = self._at + _start(only)
         if _is_value(only):
             return Scalar(
                 working=None,
@@ -220,7 +236,13 @@ class _Reader:
                 value_text=self._slice(only),
             )
         self._plain(only)
-        return Scalar(working=self._slice(only), working_at=start, value=None, value_at=stop, value_text="")
+        return self._bare(only)
+
+    def _bare(self, working: _Node) -> Scalar:
+        start, stop = self._at + _start(working), self._at + _stop(working)
+        return Scalar(
+            working=self._slice(working), working_at=start, value=None, value_at=stop, value_text=""
+        )
 
     def _plain(self, working: _Node) -> None:
         """Refuse what no working may have: a working within it, a number of too many digits."""

@@ -14,7 +14,19 @@ from typing import Final
 from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import Extract, If, Judge, ListType, RecordType, StepKind, TextType, Type, Value
+from guard.procedure.model import (
+    Extract,
+    If,
+    Judge,
+    ListType,
+    RecordType,
+    Step,
+    StepKind,
+    TextType,
+    Type,
+    Value,
+    While,
+)
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
 
@@ -30,6 +42,14 @@ _CONDITION: Final = (
 _LOOP: Final = (
     "The line of a `for` ends in how many items there are. Then write its steps for each item, "
     "with the item's place in the number: `{first}` for the first, `{second}` for the second."
+)
+_WHILE: Final = (
+    "The line of a `while` comes before each pass and once more when it is false, "
+    "with the pass in its number: `{first}`, then its steps `{first}.1`, and so on; then `{second}`."
+)
+_DO: Final = (
+    "The line of a `do` ends in the values that are given to the procedure below it. "
+    "Then write the steps below it with these values; their `return` gives the name its value."
 )
 _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
@@ -58,22 +78,34 @@ def _first(program: Program) -> str:
     """Give the beginning of the first line: what shows the form best is an answer that has begun."""
     step = program.procedure.body[0]
     first = step.branches[0] if isinstance(step, If) else step
-    return f"{first.number} {head(first)}"
+    turn = "[1]" if isinstance(first, While) else ""
+    return f"{first.number}{turn} {head(first)}"
 
 
 def _rules(program: Program) -> Iterator[str]:
     """Give the rules for what the procedure holds: a small model heeds few, so none is given in vain."""
     kinds = set(program.step_numbers.values())
-    if kinds & {StepKind.BRANCH, StepKind.REQUIRE, StepKind.CHECK}:
+    if kinds & {StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK}:
         yield _CONDITION
     loop = next((number for number, kind in program.step_numbers.items() if kind is StepKind.LOOP), None)
     if loop is not None:
         yield _LOOP.format(first=f"{loop}[1].1", second=f"{loop}[2].1")
-    read = [step for step in walk(program.procedure.body) if isinstance(step, Extract | Judge)]
+    again = next((number for number, kind in program.step_numbers.items() if kind is StepKind.WHILE), None)
+    if again is not None:
+        yield _WHILE.format(first=f"{again}[1]", second=f"{again}[2]")
+    if StepKind.DO in kinds:
+        yield _DO
+    read = [step for step in _steps(program) if isinstance(step, Extract | Judge)]
     if read:
         yield _READ
     if any(step.quote for step in read):
         yield _QUOTE
+
+
+def _steps(program: Program) -> Iterator[Step]:
+    yield from walk(program.procedure.body)
+    for callee in program.callees.values():
+        yield from _steps(callee)
 
 
 def _inputs(program: Program, inputs: Mapping[str, Value], above: Collection[str]) -> Iterator[str]:

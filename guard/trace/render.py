@@ -60,6 +60,8 @@ def canonical(expected: Expected, value: Value | None = None) -> str | None:
         match cell.working:
             case None:
                 parts += (cell.lead, spelling)
+            case (str(working),) if cell.bare:
+                parts += (cell.lead, working)
             case (str(working),):
                 parts += (cell.lead, working, " = ", spelling)
             case _:
@@ -72,7 +74,7 @@ def outline(expected: Expected) -> str:
     """The line for people: `…` stands for what the guard does not know."""
     parts: list[str | None] = [f"{expected.path} {expected.head} "]
     for cell in expected.cells:
-        parts += [*_working(cell), cell.spelling]
+        parts += [*_working(cell), *([] if cell.bare else [cell.spelling])]
     return "".join(HOLE if part is None else part for part in [*parts, expected.tail])
 
 
@@ -128,6 +130,7 @@ def _working(cell: Cell) -> Iterator[str | None]:
     yield cell.lead
     if cell.working is not None:
         yield from (part if isinstance(part, str) else None for part in cell.working)
+    if cell.working is not None and not cell.bare:
         yield " = "
 
 

@@ -18,7 +18,7 @@ from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine
 
 # Words of the grammar that are no names where a value may stand.
-_WORDS: Final = "true|false|if|then|else|and|or|not|in|div|mod|for"
+_WORDS: Final = "true|false|do|if|then|else|and|or|not|in|div|mod|for"
 _LONG: Final = re.compile("[0-9.]{41}")
 _QUOTE: Final = re.compile(r' <- ("(?:[^"\\]|\\.)*")')
 
@@ -59,7 +59,9 @@ def _patterns() -> _Patterns:
     test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total})?+)"
     working = f"(?>{test}(?: (?:and|or) {test})*+)"
     value = f"(?:-?{number}|{string}|true|false)"
-    head = f"(?:{name} =|if|elif|require|check|return|deny|for {name} in {name}(?:\\.{name})*+ =)"
+    head = (
+        f"(?:{name} =|if|elif|while|require|check|return|deny|escalate|for {name} in {name}(?:\\.{name})*+ =)"
+    )
     start = f"(?P<path>{path}) (?P<head>{head}) "
     quotes = f"(?P<quotes>(?: <- {string})*)"
     return _Patterns(
