@@ -145,9 +145,9 @@ def test_inputs_are_exact() -> None:
 
 @pytest.mark.parametrize("number", ["1e999999", "9" * 1_000_000, "-1e400"])
 def test_numbers_beyond_all_measure_are_refused_in_no_time(number: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     error = refused(body(stepguard={"inputs": {"a": 1}}).replace(b'"a": 1', b'"a": ' + number.encode()))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert error.code == "invalid_json"
 
 
