@@ -30,7 +30,7 @@ Number = int | Fraction
 # An end of a range: the number, and 0 where it belongs to the range, else the side it is approached from.
 End = tuple[Number, int]
 
-MOST_POINTS: Final = 10_000  # combinations of values that are looked for in a table of several columns
+MOST_LOOKS: Final = 500_000  # combinations of values times rows; larger tables are not searched for gaps
 
 
 def clashes(table: Table) -> Iterator[tuple[Row, Row]]:
@@ -56,7 +56,7 @@ def gap(table: Table) -> str:
         list(_points(parameter.type, [row.cells[index] for row in table.rows]))
         for index, parameter in enumerate(table.parameters)
     ]
-    if prod(map(len, columns)) > MOST_POINTS:
+    if prod(map(len, columns)) * len(table.rows) > MOST_LOOKS:
         return ""
     for point in product(*columns):
         if not any(all(map(_takes, row.cells, point)) for row in table.rows):

@@ -72,3 +72,11 @@ def test_what_is_named_as_a_gap_has_no_row(rows: list[tuple[str, str]], type_: s
         else:
             raise AssertionError(found)
     assert table.hit is Hit.FIRST
+
+
+def test_a_table_is_searched_for_gaps_only_as_long_as_that_is_quick() -> None:
+    def rows(count: int) -> list[tuple[str, str]]:
+        return [(f"{2 * index}", "any") for index in range(count)]
+
+    assert gap(_table(rows(400), "first match", "int")) == "a = 1, b = any"
+    assert gap(_table(rows(9_000), "first match", "int")) == ""
