@@ -10,7 +10,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -154,12 +154,12 @@ def _tail(output: IO[bytes]) -> str:
 
 
 def _size(folder: Path) -> int:
+    """Add up what lies in a folder in bytes, while somebody else may be moving it about."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # pip moves its files about
-            continue
+    for parent, _, names in os.walk(folder):  # a folder that is gone is passed over, as a file is below
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 (one call a file)
     return total
 
 
