@@ -12,7 +12,7 @@ from guard.errors import RequestError
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import Ending, EndKind, Expected
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace import render
 
 NONCE = "3fa92c"

@@ -12,7 +12,7 @@ import yaml
 
 from guard.procedure.execute import Program
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 
 FOLDER = Path(__file__).parent / "cases" / "traces"
 MARK = "«"  # stands in front of the first wrong character; not part of the text

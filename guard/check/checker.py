@@ -24,7 +24,8 @@ from guard.check.replay import Executable, Sent, Walk, look_ahead
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 from guard.procedure.values import equal
 from guard.trace import render
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from guard.check.quotes import Sources
 from guard.check.verdict import Kind
 from guard.procedure.expected import Cell, Decision, Expected, Unknown
-from guard.procedure.model import StepKind, StringType, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import StringType, Value
 from guard.procedure.values import coerce, conforms, equal, parse_number, spell, wanted
 from guard.trace import render
 from guard.trace.events import Fields, Items, Line, Scalar, Written

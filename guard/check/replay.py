@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Unknown
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 
 STEPS: Final = 20_000  # of one execution; a trace may not have more lines
 AHEAD: Final = 2_000  # steps that are looked ahead for one that was written

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 
 SHOWN: Final = 200  # characters of what a violation quotes
 

@@ -7,7 +7,7 @@ from json.encoder import encode_basestring
 from typing import Final, assert_never
 
 from guard.dialect.tree import Chars, Literal, Node, Repeat, Terminal, choice, optional, sequence
-from guard.procedure.model import (
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,

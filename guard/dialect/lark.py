@@ -30,7 +30,8 @@ from guard.dialect.tree import (
 )
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 
 __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 

@@ -12,7 +12,8 @@ from guard.dialect.tree import Literal, Node, choice, optional, sequence
 from guard.dialect.workings import MEMBER, working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
-from guard.procedure.model import EnumType, ListType, RecordType, StepKind, StringType, TextType
+from guard.procedure.model import StepKind
+from guard.procedure.types import EnumType, ListType, RecordType, StringType, TextType
 
 
 class Level(StrEnum):

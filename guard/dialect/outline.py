@@ -21,30 +21,22 @@ from guard.procedure.model import (
     Assign,
     Branch,
     Check,
-    DecimalType,
     Deny,
     Do,
     End,
     Escalate,
-    Expr,
     Extract,
-    FieldOf,
     For,
     If,
-    IntType,
     Judge,
-    ListType,
-    Name,
-    RecordType,
     Require,
     Return,
     Step,
-    StringType,
-    TextType,
-    Type,
     While,
 )
-from guard.procedure.model import Literal as ConstantExpr
+from guard.procedure.nodes import Expr, FieldOf, Name
+from guard.procedure.nodes import Literal as ConstantExpr
+from guard.procedure.types import DecimalType, IntType, ListType, RecordType, StringType, TextType, Type
 
 _PASS = re.compile(r"\[([0-9]+)\]")
 _TRUE, _FALSE = Literal("true\n"), Literal("false\n")

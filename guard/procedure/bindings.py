@@ -9,19 +9,8 @@ from guard.procedure.doubt import is_known
 from guard.procedure.expression import Scope, infer
 from guard.procedure.lattice import is_number, join, type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import (
-    Assign,
-    DecimalType,
-    Do,
-    Extract,
-    For,
-    IntType,
-    Judge,
-    ListType,
-    Procedure,
-    Step,
-    Type,
-)
+from guard.procedure.model import Assign, Do, Extract, For, Judge, Procedure, Step
+from guard.procedure.types import DecimalType, IntType, ListType, Type
 from guard.source import Span
 
 if TYPE_CHECKING:

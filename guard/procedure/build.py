@@ -14,33 +14,27 @@ from guard.procedure.model import (
     Deny,
     Do,
     End,
-    EnumType,
     Escalate,
     Example,
-    Expr,
     Extract,
     For,
     Hit,
     If,
     Judge,
-    ListOf,
-    Literal,
     Module,
-    Name,
     Numbers,
     Parameter,
     Procedure,
-    RecordOf,
-    RecordType,
     Require,
     Return,
-    Rounding,
     Row,
     Step,
     Table,
     While,
 )
+from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
+from guard.procedure.types import EnumType, RecordType, Rounding
 from guard.source import Span
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from guard.procedure.text import text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from guard.procedure.model import Expr, Parameter, Type
+    from guard.procedure.model import Parameter
+from guard.procedure.nodes import Expr
+from guard.procedure.types import Type
 
 DEPTH: Final = 20  # of procedures that carry out others
 STEPS: Final = 2_000  # of a procedure with those of all that it carries out, each as often as it does

@@ -12,18 +12,8 @@ from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import is_number
-from guard.procedure.model import (
-    DecimalType,
-    Expr,
-    IntType,
-    ListOf,
-    ListType,
-    RecordOf,
-    RecordType,
-    Rounding,
-    Type,
-    Value,
-)
+from guard.procedure.nodes import Expr, ListOf, RecordOf
+from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none

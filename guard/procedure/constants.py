@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.faults import Faults, quoted
-from guard.procedure.model import DecimalType, IntType, Literal, PercentType, StringType
+from guard.procedure.nodes import Literal
+from guard.procedure.types import DecimalType, IntType, PercentType, StringType
 from guard.source import Span
 
 if TYPE_CHECKING:

@@ -8,22 +8,9 @@ from itertools import pairwise, product
 from math import prod
 from typing import Final
 
-from guard.procedure.model import (
-    AnyCell,
-    BoolType,
-    Cell,
-    EnumType,
-    Hit,
-    IntType,
-    Literal,
-    Parameter,
-    RangeCell,
-    Row,
-    Table,
-    Type,
-    Value,
-    ValuesCell,
-)
+from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
+from guard.procedure.nodes import Literal
+from guard.procedure.types import BoolType, EnumType, IntType, Type, Value
 from guard.procedure.values import speller
 
 Number = int | Fraction

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from guard.procedure import constants
 from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, suggestion
-from guard.procedure.model import (
+from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,
@@ -20,7 +21,6 @@ from guard.procedure.model import (
     TextType,
     Type,
 )
-from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.listing import expressions, walk
-from guard.procedure.model import EnumType, ListType, RecordType
+from guard.procedure.types import EnumType, ListType, RecordType
 
 if TYPE_CHECKING:
-    from guard.procedure.model import Procedure, Table, Type
+    from guard.procedure.model import Procedure, Table
+    from guard.procedure.types import Type
     from guard.source import Span
 
 

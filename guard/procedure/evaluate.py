@@ -16,31 +16,24 @@ from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
 from guard.procedure.expression import Scope, infer
 from guard.procedure.functions import FUNCTIONS, arithmetic
 from guard.procedure.lookup import lookup
-from guard.procedure.model import (
+from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
-    BoolType,
     Call,
     Choose,
     Comparison,
-    EnumType,
     Expr,
     FieldOf,
     ListOf,
-    ListType,
     Literal,
     Logic,
     Name,
     Negate,
     Not,
     RecordOf,
-    RecordType,
-    StringType,
-    TextType,
-    Type,
-    Value,
 )
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text
+from guard.procedure.types import BoolType, EnumType, ListType, RecordType, StringType, TextType, Type, Value
 from guard.procedure.values import spell, speller
 from guard.source import Span
 

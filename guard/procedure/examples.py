@@ -8,29 +8,21 @@ from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.lattice import type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import (
+from guard.procedure.model import Do, Example, Extract, Judge, Module, Procedure
+from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
+from guard.procedure.text import text
+from guard.procedure.types import (
     BoolType,
     DecimalType,
-    Do,
     EnumType,
-    Example,
-    Expr,
-    Extract,
-    Judge,
-    ListOf,
     ListType,
-    Literal,
-    Module,
     PercentType,
-    Procedure,
-    RecordOf,
     RecordType,
     StringType,
     TextType,
     Type,
     Value,
 )
-from guard.procedure.text import text
 from guard.procedure.values import conforms
 from guard.source import Span
 

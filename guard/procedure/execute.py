@@ -20,7 +20,6 @@ from guard.procedure.expression import Scope
 from guard.procedure.listing import canonical, listing, statement, walk
 from guard.procedure.model import (
     Assign,
-    BoolType,
     Branch,
     Check,
     Deny,
@@ -28,30 +27,21 @@ from guard.procedure.model import (
     End,
     Escalate,
     Example,
-    Expr,
     Extract,
-    FieldOf,
     For,
     If,
     Judge,
-    ListOf,
-    ListType,
-    Literal,
     Module,
-    Name,
     Numbers,
     Parameter,
     Procedure,
-    RecordOf,
     Require,
     Return,
     Step,
     StepKind,
-    TextType,
-    Type,
-    Value,
     While,
 )
+from guard.procedure.nodes import Expr, FieldOf, ListOf, Literal, Name, RecordOf
 from guard.procedure.steps import (
     AssignStep,
     Block,
@@ -71,6 +61,7 @@ from guard.procedure.steps import (
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
+from guard.procedure.types import BoolType, ListType, TextType, Type, Value
 from guard.procedure.values import from_json, wanted
 from guard.source import Source
 

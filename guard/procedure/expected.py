@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from guard.procedure.model import StepKind, Type, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Type, Value
 
 
 class Unknown(Enum):

@@ -8,36 +8,36 @@ from dataclasses import dataclass, field, replace
 from guard.procedure.faults import suggestion
 from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import is_number, join, join_all, kind_text, most_places, takes, type_text
-from guard.procedure.model import (
+from guard.procedure.model import Numbers, Procedure, Table
+from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
-    BoolType,
     Call,
     Choose,
     Comparison,
-    DecimalType,
-    EnumType,
     Expr,
     FieldOf,
-    FieldType,
-    IntType,
     ListOf,
-    ListType,
     Literal,
     Logic,
     Name,
     Negate,
     Not,
-    Numbers,
-    PercentType,
-    Procedure,
     RecordOf,
-    RecordType,
-    StringType,
-    Table,
-    Type,
 )
 from guard.procedure.text import text
+from guard.procedure.types import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    FieldType,
+    IntType,
+    ListType,
+    PercentType,
+    RecordType,
+    StringType,
+    Type,
+)
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help

@@ -9,12 +9,10 @@ from guard.procedure.bindings import given_name, target_span
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
-    Aggregate,
     Assign,
     Deny,
     Do,
     Escalate,
-    Expr,
     Extract,
     For,
     If,
@@ -23,10 +21,11 @@ from guard.procedure.model import (
     Require,
     Return,
     Step,
-    TextType,
     While,
 )
+from guard.procedure.nodes import Aggregate, Expr
 from guard.procedure.text import names, parts
+from guard.procedure.types import TextType
 from guard.source import Span
 
 if TYPE_CHECKING:

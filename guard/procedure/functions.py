@@ -8,17 +8,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from guard.procedure.lattice import is_number, join_all
-from guard.procedure.model import (
-    BoolType,
-    DecimalType,
-    Expr,
-    IntType,
-    ListType,
-    Literal,
-    Rounding,
-    Type,
-    Value,
-)
+from guard.procedure.nodes import Expr, Literal
+from guard.procedure.types import BoolType, DecimalType, IntType, ListType, Rounding, Type, Value
 from guard.procedure.values import Number, round_to
 
 BITS: Final = 665  # of a numerator or denominator while a step is computed: 200 decimal digits

@@ -14,10 +14,11 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from guard.procedure import model
 from guard.procedure.execute import Program
 from guard.procedure.listing import called
-from guard.procedure.model import DecimalType, Module, Numbers, Procedure, Table, Type
+from guard.procedure.model import Module, Numbers, Procedure, Table
+from guard.procedure.nodes import Literal
+from guard.procedure.types import DecimalType, RecordType, Type
 from guard.procedure.values import spell
 
 FORMAT: Final = 1  # goes up where what is there changes its meaning or goes away
@@ -73,13 +74,13 @@ def _data(value: object) -> object:
             return [_data(part) for part in value]
         case Mapping():
             return {str(name): _data(part) for name, part in value.items()}
-        case model.Literal(value=int() | Fraction() as number) if not isinstance(number, bool):
+        case Literal(value=int() | Fraction() as number) if not isinstance(number, bool):
             return {"node": "Literal", "value": spell(number, DecimalType()), "type": _data(value.type)}
         case _ if is_dataclass(value):
             parts = {
                 field.name: _data(getattr(value, field.name)) for field in fields(value) if field.compare
             }
-            name = {"name": value.name} if isinstance(value, model.RecordType) else {}
+            name = {"name": value.name} if isinstance(value, RecordType) else {}
             return {"node": type(value).__name__, **parts, **name}
         case _:
             return value  # a count: the places of a rounding, the passes of a loop
@@ -159,5 +160,5 @@ def _reference(node: Any, known: dict[str, object]) -> dict[str, object]:
 def _hints(node: Any) -> Iterator[tuple[str, object]]:
     hints = get_type_hints(node)
     for field in fields(node):
-        if field.compare or (node is model.RecordType and field.name == "name"):
+        if field.compare or (node is RecordType and field.name == "name"):
             yield field.name, hints[field.name]

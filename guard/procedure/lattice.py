@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard.procedure.model import (
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,

@@ -9,36 +9,31 @@ from guard.procedure.model import (
     AnyCell,
     Assign,
     Branch,
-    Call,
     Cell,
     Check,
     Deny,
     Do,
     End,
     Escalate,
-    Expr,
     Extract,
     For,
     If,
     Judge,
-    ListType,
-    Literal,
     Module,
     Numbers,
     Parameter,
     Procedure,
     RangeCell,
-    RecordType,
     Require,
     Return,
     Step,
-    StringType,
     Table,
-    Type,
     ValuesCell,
     While,
 )
+from guard.procedure.nodes import Call, Expr, Literal
 from guard.procedure.text import parts, text
+from guard.procedure.types import ListType, RecordType, StringType, Type
 from guard.procedure.values import spell
 
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from guard.procedure.functions import EvaluationError
-from guard.procedure.model import AnyCell, Cell, Hit, IntType, RangeCell, Table, Type, Value, ValuesCell
+from guard.procedure.model import AnyCell, Cell, Hit, RangeCell, Table, ValuesCell
+from guard.procedure.types import IntType, Type, Value
 from guard.procedure.values import spell
 
 

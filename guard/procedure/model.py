@@ -1,249 +1,17 @@
-"""What a procedure is: types, expressions, steps, tables and examples as frozen data.
+"""What a procedure is: steps, tables, declarations and examples as frozen data.
 
 `load` makes these from text, `validate` judges them, `execute` compiles them. Nothing here computes.
-Every node knows where it stands in its source (`at`); that is left out of comparisons, so that two
-texts which differ in white space give equal models.
+As with expressions, the place of a node (`at`) is left out of comparisons.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 
+from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf, place
+from guard.procedure.types import EnumType, RecordType, Rounding, Type
 from guard.source import Span
-
-NOWHERE = Span(0, 0)
-
-
-def _at() -> Span:
-    return field(default=NOWHERE, compare=False, repr=False)
-
-
-# --- types ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class IntType:
-    """Whole numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecimalType:
-    """Exact numbers, shown with at least `places` decimals; None: as many as the value needs."""
-
-    places: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PercentType:
-    """Exact numbers that are shown times 100 with a `%` where they stand: 0.05 is `5%`."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoolType:
-    """`true` and `false`."""
-
-
-@dataclass(frozen=True, slots=True)
-class StringType:
-    """Short text: a value that steps compare and show."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextType:
-    """Long text: a source to extract from, quote and judge; stands by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnumType:
-    """One of some strings."""
-
-    options: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListType:
-    """Values of one type in order."""
-
-    item: Type
-
-
-@dataclass(frozen=True, slots=True)
-class FieldType:
-    """A named part of a record."""
-
-    name: str
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class RecordType:
-    """Named fields in a fixed order. Two record types are the same when their fields are."""
-
-    fields: tuple[FieldType, ...]
-    name: str | None = field(default=None, compare=False)
-
-
-Type = (
-    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
-)
-
-# A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
-# a tuple; a record is a dict in the order of its fields and is never changed. `bool` is a truth value
-# although Python makes it a number: ask for it first.
-Value = bool | int | Fraction | str | tuple["Value", ...] | dict[str, "Value"]
-
-
-class Rounding(StrEnum):
-    """How `to n` decides between its two neighbours."""
-
-    HALF_UP = "half_up"  # away from zero on a tie
-    HALF_EVEN = "half_even"
-    DOWN = "down"  # towards zero
-    UP = "up"  # away from zero
-    FLOOR = "floor"
-    CEILING = "ceiling"
-
-
-# --- expressions ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A constant. `type` keeps how it was written: `0.00` is a decimal of 2 places, `5%` a percent."""
-
-    value: Value
-    type: Type
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A variable, parameter, or the item of a loop or `each`."""
-
-    name: str
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class FieldOf:
-    """`record.field`."""
-
-    record: Expr
-    name: str
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Negate:
-    """`-x`."""
-
-    operand: Expr
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """`left op right`, op one of `+ - * / div mod`."""
-
-    op: str
-    left: Expr
-    right: Expr
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """`left op right`, op one of `== != < <= > >= in not in`."""
-
-    op: str
-    left: Expr
-    right: Expr
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """`not x`."""
-
-    operand: Expr
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Logic:
-    """`left and right`, `left or right`; the right side is evaluated only where it matters."""
-
-    op: str
-    left: Expr
-    right: Expr
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Choose:
-    """`if condition then a else b` as a value."""
-
-    condition: Expr
-    then: Expr
-    otherwise: Expr
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A built-in function or a table applied to arguments."""
-
-    function: str
-    arguments: tuple[Expr, ...]
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """`function(term for variable in items if condition)`."""
-
-    function: str
-    term: Expr
-    variable: str
-    items: Expr
-    condition: Expr | None
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """`[a, b]`."""
-
-    items: tuple[Expr, ...]
-    at: Span = _at()
-
-
-@dataclass(frozen=True, slots=True)
-class RecordOf:
-    """`{ name: value }`."""
-
-    fields: tuple[tuple[str, Expr], ...]
-    at: Span = _at()
-
-
-Expr = (
-    Literal
-    | Name
-    | FieldOf
-    | Negate
-    | Arithmetic
-    | Comparison
-    | Not
-    | Logic
-    | Choose
-    | Call
-    | Aggregate
-    | ListOf
-    | RecordOf
-)
-
 
 # --- steps ---------------------------------------------------------------------------------------
 
@@ -276,7 +44,7 @@ class Assign:
     places: int | None = None
     rounding: Rounding | None = None
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +56,7 @@ class Do:
     procedure: str
     arguments: tuple[Expr, ...]
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +70,7 @@ class Extract:
     where: Expr | None = None
     quote: bool = False
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +85,7 @@ class Judge:
     where: Expr | None = None
     quote: bool = False
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +97,7 @@ class Branch:
     condition: Expr | None
     body: tuple[Step, ...]
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +105,7 @@ class If:
     """Arms in order; the first whose condition holds is carried out."""
 
     branches: tuple[Branch, ...]
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +118,7 @@ class For:
     bound: int
     body: tuple[Step, ...]
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +130,7 @@ class While:
     bound: int
     body: tuple[Step, ...]
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,7 +141,7 @@ class Require:
     condition: Expr
     otherwise: End
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +151,7 @@ class Check:
     number: str
     condition: Expr
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,7 +161,7 @@ class Return:
     number: str
     expression: Expr
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,7 +171,7 @@ class Deny:
     number: str
     text: str
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,7 +181,7 @@ class Escalate:
     number: str
     text: str
     label: str | None = None
-    at: Span = _at()
+    at: Span = place()
 
 
 End = Return | Deny | Escalate
@@ -437,7 +205,7 @@ class Parameter:
 
     name: str
     type: Type
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +239,7 @@ class Row:
 
     cells: tuple[Cell, ...]
     result: Literal
-    at: Span = _at()
+    at: Span = place()
 
 
 class Hit(StrEnum):
@@ -494,7 +262,7 @@ class Table:
     result: Type
     hit: Hit
     rows: tuple[Row, ...]
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,7 +272,7 @@ class Example:
     procedure: str
     inputs: dict[str, Literal | ListOf | RecordOf]
     decisions: dict[str, Literal | ListOf | RecordOf]
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,7 +283,7 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     result: Type
     body: tuple[Step, ...]
-    at: Span = _at()
+    at: Span = place()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from guard.procedure.cells import Body, Leaf
 from guard.procedure.evaluate import Compiled, Env, Part, render
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Unknown
 from guard.procedure.functions import EvaluationError
-from guard.procedure.model import BoolType, IntType, StepKind, StringType, Type, Value
+from guard.procedure.model import StepKind
 from guard.procedure.text import text
+from guard.procedure.types import BoolType, IntType, StringType, Type, Value
 from guard.procedure.values import coerce, conforms, spell
 
 Sent = Value | Unknown | None

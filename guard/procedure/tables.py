@@ -13,25 +13,10 @@ from guard.procedure.faults import Faults, suggestion
 from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import is_number, type_text
 from guard.procedure.listing import range_text
-from guard.procedure.model import (
-    AnyCell,
-    BoolType,
-    Cell,
-    EnumType,
-    Hit,
-    IntType,
-    ListType,
-    Literal,
-    Parameter,
-    RangeCell,
-    RecordType,
-    Row,
-    Table,
-    TextType,
-    Type,
-    ValuesCell,
-)
+from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
+from guard.procedure.nodes import Literal
 from guard.procedure.text import text
+from guard.procedure.types import BoolType, EnumType, IntType, ListType, RecordType, TextType, Type
 from guard.procedure.values import conforms
 
 Number = int | Fraction

@@ -8,28 +8,24 @@ from lark import Token, Tree
 
 from guard.procedure import constants
 from guard.procedure.faults import MENDED
-from guard.procedure.model import (
+from guard.procedure.model import AnyCell, Cell, RangeCell, ValuesCell
+from guard.procedure.nodes import (
     Aggregate,
-    AnyCell,
     Arithmetic,
-    BoolType,
     Call,
-    Cell,
     Choose,
     Comparison,
     Expr,
     FieldOf,
-    IntType,
     ListOf,
     Literal,
     Logic,
     Name,
     Negate,
     Not,
-    RangeCell,
     RecordOf,
-    ValuesCell,
 )
+from guard.procedure.types import BoolType, IntType
 from guard.source import Span
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from guard.procedure.model import (
+from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
     Call,

@@ -15,44 +15,48 @@ from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, takes, type_text
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
-    Aggregate,
-    Arithmetic,
     Assign,
-    BoolType,
-    Call,
     Check,
-    Choose,
-    DecimalType,
     Deny,
     Do,
-    EnumType,
     Escalate,
-    Expr,
     Extract,
     For,
     If,
-    IntType,
     Judge,
-    ListOf,
-    ListType,
-    Literal,
     Module,
-    Name,
-    Negate,
-    PercentType,
     Procedure,
-    RecordOf,
-    RecordType,
     Require,
     Return,
     Step,
-    StringType,
-    TextType,
-    Type,
     While,
+)
+from guard.procedure.nodes import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Choose,
+    Expr,
+    ListOf,
+    Literal,
+    Name,
+    Negate,
+    RecordOf,
 )
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
+from guard.procedure.types import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    IntType,
+    ListType,
+    PercentType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ from json.encoder import encode_basestring
 from typing import Final, TypeGuard
 from unicodedata import normalize
 
-from guard.procedure.model import (
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guard.errors import RequestError
-from guard.procedure.model import (
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,

@@ -14,7 +14,7 @@ from guard.config.service import Enforced
 from guard.config.settings import Route
 from guard.errors import RequestError
 from guard.procedure.execute import Program
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.proxy.answer_format import check_format
 from guard.run.messages import Message, Target
 from guard.run.policy import Policy

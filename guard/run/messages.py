@@ -9,7 +9,8 @@ from typing import Literal
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
 from guard.errors import UpstreamError
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 
 Message = dict[str, object]  # one message of a chat request, as on the wire
 

@@ -11,7 +11,7 @@ from guard.dialect.gbnf import gbnf
 from guard.dialect.lark import Level, narrow
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected, Hole
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.run import feedback
 from guard.run.messages import Message, Target
 from guard.run.progress import Progress

@@ -13,7 +13,8 @@ from guard.check.report import StepCounts
 from guard.check.verdict import Judgement, StepVerified, Verdict
 from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 from guard.procedure.values import answer_text
 from guard.run.messages import Emit, EndName, StepClass
 from guard.trace import render

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

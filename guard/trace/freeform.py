@@ -15,8 +15,9 @@ from typing import Final
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import Deny, If, Name, Return, StepKind
+from guard.procedure.model import Deny, If, Return, StepKind
 from guard.procedure.model import Step as Statement
+from guard.procedure.nodes import Name
 from guard.trace.equations import Part, Value, chains
 from guard.trace.numerals import numeral, plain
 from guard.trace.objects import OPENING, Object, read_objects

@@ -11,7 +11,7 @@ from typing import Final
 
 from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.procedure.values import DIGITS, parse_number
 from guard.trace.events import (
     Begin,

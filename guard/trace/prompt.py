@@ -14,19 +14,8 @@ from typing import Final
 from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import (
-    Extract,
-    If,
-    Judge,
-    ListType,
-    RecordType,
-    Step,
-    StepKind,
-    TextType,
-    Type,
-    Value,
-    While,
-)
+from guard.procedure.model import Extract, If, Judge, Step, StepKind, While
+from guard.procedure.types import ListType, RecordType, TextType, Type, Value
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected
-from guard.procedure.model import StringType, Value
+from guard.procedure.types import StringType, Value
 from guard.procedure.values import spell
 
 HOLE: Final = "…"  # in outlines, where the guard does not know what must stand

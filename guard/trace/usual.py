@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.procedure.values import parse_number
 from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string

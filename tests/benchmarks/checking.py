@@ -15,7 +15,7 @@ from guard.check.checker import Checker
 from guard.check.verdict import Verdict
 from guard.procedure.execute import Program, reference
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace import render
 from guard.trace.grammar import lark
 from guard.trace.lines import Limits

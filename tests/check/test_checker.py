@@ -13,7 +13,8 @@ from guard.errors import InvalidState
 from guard.procedure.execute import Program
 from guard.procedure.expected import EndKind
 from guard.procedure.load import load
-from guard.procedure.model import StepKind, Value
+from guard.procedure.model import StepKind
+from guard.procedure.types import Value
 from guard.trace.lines import Limits
 
 TEXT = """\

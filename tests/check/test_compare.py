@@ -10,7 +10,7 @@ from guard.check.verdict import Kind
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace.events import Line
 from guard.trace.lines import RawLine
 from guard.trace.parser import read_line

@@ -6,7 +6,7 @@ import pytest
 
 from guard.check.quotes import Sources
 from guard.procedure.expected import Decision
-from guard.procedure.model import IntType
+from guard.procedure.types import IntType
 
 
 def decision(*texts: str) -> Decision:

@@ -8,7 +8,7 @@ from guard.check.replay import Walk, count_steps, look_ahead
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, EndKind
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 
 TEXT = """\
 procedure sums(note: text, xs: list of int) -> int

@@ -12,7 +12,7 @@ from guard.dialect.lark import Level, Narrowed, lark_text, narrow
 from guard.dialect.tree import Grammar
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace import render
 from tests.dialect.gbnf_reader import Gbnf
 from tests.strategies import NONCE

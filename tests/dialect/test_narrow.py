@@ -10,7 +10,7 @@ from guard.errors import InvalidState
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import Expected
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace import render
 from tests.dialect.readers import assert_refuses_at, assert_takes, behind, narrowed
 from tests.dialect.texts import EVERYTHING, INVOICE

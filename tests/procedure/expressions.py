@@ -8,36 +8,33 @@ from hypothesis import strategies as st
 
 from guard.procedure.expression import Scope
 from guard.procedure.load import parse
-from guard.procedure.model import (
+from guard.procedure.model import Hit, Parameter, RangeCell, Return, Row, Table
+from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
-    BoolType,
     Call,
     Choose,
     Comparison,
-    DecimalType,
-    EnumType,
     Expr,
     FieldOf,
-    FieldType,
-    Hit,
-    IntType,
     ListOf,
-    ListType,
     Literal,
     Logic,
     Name,
     Negate,
     Not,
-    Parameter,
-    PercentType,
-    RangeCell,
     RecordOf,
+)
+from guard.procedure.types import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    FieldType,
+    IntType,
+    ListType,
+    PercentType,
     RecordType,
-    Return,
-    Row,
     StringType,
-    Table,
     TextType,
     Type,
     Value,

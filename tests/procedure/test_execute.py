@@ -19,8 +19,10 @@ from guard.procedure.execute import Program, constant, head, reference
 from guard.procedure.expected import UNKNOWN, Cell, Ending, EndKind, Expected, Unknown, assemble
 from guard.procedure.listing import walk
 from guard.procedure.load import load
-from guard.procedure.model import If, IntType, ListType, Name, StepKind, Value
+from guard.procedure.model import If, StepKind
+from guard.procedure.nodes import Name
 from guard.procedure.steps import Block
+from guard.procedure.types import IntType, ListType, Value
 from guard.procedure.values import spell
 
 INVOICE = importlib.resources.files("guard.examples").joinpath("invoice/invoice.proc").read_text()

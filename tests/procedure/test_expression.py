@@ -14,16 +14,16 @@ from guard.procedure.expected import UNKNOWN, Hole, Working
 from guard.procedure.expression import Scope, infer
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import join, takes, type_text
-from guard.procedure.model import (
+from guard.procedure.model import Numbers
+from guard.procedure.nodes import Expr, Literal
+from guard.procedure.text import names, text
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,
-    Expr,
     FieldType,
     IntType,
     ListType,
-    Literal,
-    Numbers,
     PercentType,
     RecordType,
     Rounding,
@@ -32,7 +32,6 @@ from guard.procedure.model import (
     Type,
     Value,
 )
-from guard.procedure.text import names, text
 from guard.procedure.values import coerce, decimals_of, spell
 from guard.source import Span
 from tests.procedure.expressions import (

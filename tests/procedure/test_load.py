@@ -20,33 +20,24 @@ from guard.errors import Problem, ProcedureError
 from guard.procedure.layout import Layout
 from guard.procedure.listing import walk
 from guard.procedure.load import load, parse
-from guard.procedure.model import (
-    AnyCell,
-    Assign,
-    BoolType,
-    DecimalType,
-    EnumType,
-    Expr,
-    FieldType,
-    If,
-    IntType,
-    ListType,
-    Literal,
-    Module,
-    Name,
-    Numbers,
-    PercentType,
-    RangeCell,
-    RecordType,
-    Require,
-    Rounding,
-    StringType,
-    TextType,
-    ValuesCell,
-)
+from guard.procedure.model import AnyCell, Assign, If, Module, Numbers, RangeCell, Require, ValuesCell
+from guard.procedure.nodes import Expr, Literal, Name
 from guard.procedure.stumble import RESERVED
 from guard.procedure.syntax import grammar, read
 from guard.procedure.terms import KEPT
+from guard.procedure.types import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    FieldType,
+    IntType,
+    ListType,
+    PercentType,
+    RecordType,
+    Rounding,
+    StringType,
+    TextType,
+)
 from guard.source import Source
 from tests.strategies import Sample, samples
 

@@ -15,7 +15,8 @@ from guard.procedure.build import build
 from guard.procedure.doubt import CERTAIN, Doubt
 from guard.procedure.faults import Faults
 from guard.procedure.load import parse
-from guard.procedure.model import (
+from guard.procedure.syntax import read
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,
@@ -25,7 +26,6 @@ from guard.procedure.model import (
     StringType,
     Type,
 )
-from guard.procedure.syntax import read
 from guard.procedure.validate import validate
 from guard.source import Source
 from tests.strategies import Sample, samples

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guard.procedure.model import (
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,

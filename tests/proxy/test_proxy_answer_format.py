@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guard.errors import RequestError
-from guard.procedure.model import (
+from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,

@@ -8,7 +8,7 @@ from typing import Final
 
 from guard.procedure.execute import Program
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.run.messages import Target
 from guard.run.run import Job, Policy, Run
 

@@ -20,7 +20,7 @@ from guard.errors import (
     UpstreamTimeout,
 )
 from guard.procedure.expected import Expected
-from guard.procedure.model import EnumType, Value
+from guard.procedure.types import EnumType, Value
 from guard.run.endings import ACCEPTED
 from guard.run.messages import (
     Cancelled,

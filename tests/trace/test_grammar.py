@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lark import Lark
 
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace.events import Begin, End, Fields, Items, Line, Quote, Scalar, TooLong, Unreadable
 from guard.trace.grammar import lark, read
 

@@ -8,7 +8,7 @@ from guard.errors import InvalidState
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import UNKNOWN, Expected
 from guard.procedure.load import load
-from guard.procedure.model import Value
+from guard.procedure.types import Value
 from guard.trace import render
 
 TEXT = """\

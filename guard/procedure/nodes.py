@@ -1,0 +1,155 @@
+"""What expressions are: the nodes of their trees, as frozen data.
+
+Every node knows where it stands in its source (`at`); that is left out of comparisons, so that two
+texts which differ in white space give equal trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from guard.procedure.types import Type, Value
+from guard.source import Span
+
+NOWHERE = Span(0, 0)
+
+
+def place() -> Span:
+    """The field of a node that keeps its place."""
+    return field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. `type` keeps how it was written: `0.00` is a decimal of 2 places, `5%` a percent."""
+
+    value: Value
+    type: Type
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A variable, parameter, or the item of a loop or `each`."""
+
+    name: str
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOf:
+    """`record.field`."""
+
+    record: Expr
+    name: str
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """`-x`."""
+
+    operand: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left op right`, op one of `+ - * / div mod`."""
+
+    op: str
+    left: Expr
+    right: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right`, op one of `== != < <= > >= in not in`."""
+
+    op: str
+    left: Expr
+    right: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`not x`."""
+
+    operand: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """`left and right`, `left or right`; the right side is evaluated only where it matters."""
+
+    op: str
+    left: Expr
+    right: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """`if condition then a else b` as a value."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function or a table applied to arguments."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`function(term for variable in items if condition)`."""
+
+    function: str
+    term: Expr
+    variable: str
+    items: Expr
+    condition: Expr | None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """`[a, b]`."""
+
+    items: tuple[Expr, ...]
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOf:
+    """`{ name: value }`."""
+
+    fields: tuple[tuple[str, Expr], ...]
+    at: Span = place()
+
+
+Expr = (
+    Literal
+    | Name
+    | FieldOf
+    | Negate
+    | Arithmetic
+    | Comparison
+    | Not
+    | Logic
+    | Choose
+    | Call
+    | Aggregate
+    | ListOf
+    | RecordOf
+)

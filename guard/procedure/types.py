@@ -1,0 +1,90 @@
+"""What values are of: the types of the language, and how its values stand in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class IntType:
+    """Whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """Exact numbers, shown with at least `places` decimals; None: as many as the value needs."""
+
+    places: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PercentType:
+    """Exact numbers that are shown times 100 with a `%` where they stand: 0.05 is `5%`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoolType:
+    """`true` and `false`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StringType:
+    """Short text: a value that steps compare and show."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextType:
+    """Long text: a source to extract from, quote and judge; stands by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """One of some strings."""
+
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """Values of one type in order."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A named part of a record."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """Named fields in a fixed order. Two record types are the same when their fields are."""
+
+    fields: tuple[FieldType, ...]
+    name: str | None = field(default=None, compare=False)
+
+
+Type = (
+    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
+)
+
+# A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
+# a tuple; a record is a dict in the order of its fields and is never changed. `bool` is a truth value
+# although Python makes it a number: ask for it first.
+Value = bool | int | Fraction | str | tuple["Value", ...] | dict[str, "Value"]
+
+
+class Rounding(StrEnum):
+    """How `to n` decides between its two neighbours."""
+
+    HALF_UP = "half_up"  # away from zero on a tie
+    HALF_EVEN = "half_even"
+    DOWN = "down"  # towards zero
+    UP = "up"  # away from zero
+    FLOOR = "floor"
+    CEILING = "ceiling"
