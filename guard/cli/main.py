@@ -241,11 +241,12 @@ def _json_object(text: str, option: str) -> dict[str, object]:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Make an object of its members, each of which may be given once."""
-    names = [name for name, _ in pairs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice!r} is given twice")
-    return dict(pairs)
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"{name!r} is given twice")
+        members[name] = value
+    return members
 
 
 def _whole(digits: str) -> int:
