@@ -14,6 +14,7 @@ never raises on any text; used after `close` it raises InvalidState.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
@@ -127,8 +128,13 @@ class Checker:
 
     @property
     def sent(self) -> tuple[Sent, ...]:
-        """What the execution was sent, step by step: None where it took its computed value."""
+        """What the execution was sent, step by step: None where it took its computed value, and picks."""
         return tuple(self._walk.sent)
+
+    def choose(self, path: str) -> None:
+        """Make a step the one that is due, if it may come as well: the guard's choice, or the model's."""
+        if self._walk.due is not None and self._walk.due.others:
+            self._walk.pick(path)
 
     # --- what comes in -----------------------------------------------------------------------------
 
@@ -254,6 +260,7 @@ class Checker:
             self.verdict = Verdict.PASSED
 
     def _take_unreadable(self, line: Unreadable, out: list[Judgement]) -> None:
+        self.choose(line.text.partition(" ")[0])
         self._blame(self._alien(), line.at, f"{self._wanted()} ({line.why})", line.text, out)
         due = self._walk.due
         if self._goes_on and due is not None and line.text.startswith(f"{due.path} "):
@@ -266,6 +273,7 @@ class Checker:
 
     def _take_step(self, step: Line, line: RawLine, out: list[Judgement]) -> None:
         self._take_back_answer(step.path)
+        self.choose(step.path)
         due = self._walk.due
         if self._phase is Phase.STEPS and due is not None and step.path == due.path:
             self._judge(due, step, line, out)
@@ -316,7 +324,7 @@ class Checker:
 
     def _comes(self, path: str, due: str) -> bool:
         """Whether a step comes later, as far as that can be told."""
-        if not order.can_follow(path, due, self.program.step_numbers, self._passes):
+        if not order.can_follow(path, due, self.program.step_numbers, self._passes, self.program.members):
             return False
         ahead = look_ahead(self.program, self.inputs, self._walk.sent, path)
         return ahead.due is not None or ahead.undetermined
@@ -336,7 +344,7 @@ class Checker:
         self._walk.send(value if decided else None)
         carried = value if value is not None and decided else due.value
         assert not isinstance(carried, Unknown)
-        self.observed.append((due, carried))
+        self.observed.append((replace(due, others=()) if due.others else due, carried))
         self._places[due.path] = len(self.observed) - 1
         if due.kind is StepKind.LOOP and isinstance(carried, int):
             self._passes[due.path] = carried
@@ -451,7 +459,7 @@ class Checker:
     def _take_back_answer(self, path: str) -> None:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
         before = self._before_answer
-        if before is not None and before.due is not None and before.due.path == path:
+        if before is not None and before.pick(path):
             answered = self._phase in {Phase.CLOSING, Phase.OVER}
             if answered and self.observed and self.observed[-1][0].kind in _ENDS:
                 answer, _ = self.observed.pop()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, Protocol
 
-from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Unknown
+from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Pick, Unknown
+from guard.procedure.groups import around
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
 
 STEPS: Final = 20_000  # of one execution; a trace may not have more lines
 AHEAD: Final = 2_000  # steps that are looked ahead for one that was written
 
-Sent = Value | Unknown | None
+Sent = Value | Unknown | Pick | None
 
 
 class Executable(Protocol):
@@ -25,26 +27,48 @@ class Executable(Protocol):
     @property
     def step_numbers(self) -> Mapping[str, StepKind]: ...
 
+    @property
+    def members(self) -> Mapping[str, int]: ...
+
     def execute(self, inputs: Mapping[str, Value]) -> Execution: ...
 
 
 @dataclass(slots=True)
 class Walk:
-    """An execution under way: the step that is due, or how it ended, and what was sent so far."""
+    """An execution under way: the step that is due, or how it ended, and what was sent so far.
+
+    `passed` is how many steps lie behind it: as many as values were sent, picks left out.
+    """
 
     execution: Execution
     due: Expected | None = None
     ending: Ending | None = None
     sent: list[Sent] = field(default_factory=list)
+    passed: int = 0
 
     def send(self, value: Sent) -> None:
-        """Go past the step that is due."""
+        """Go past the step that is due; to another one of those that may come, where that is picked."""
         self.sent.append(value)
+        self.passed += not isinstance(value, Pick)
         self._go_on(value)
 
     def skip(self) -> None:
         """Go past the step that is due with what the guard knows of it."""
         self.send(UNKNOWN if self.due is not None and self.due.decision is not None else None)
+
+    def pick(self, path: str) -> bool:
+        """Make a step the one that is due, where it may come next; whether it is due."""
+        if self.due is not None and any(step.path == path for step in self.due.others):
+            self.send(Pick(path))
+        return self.due is not None and self.due.path == path
+
+    def turn_to(self, path: str, members: Mapping[str, int]) -> None:
+        """In a group of any order, pick the member that leads to a step. `members` are the program's."""
+        if self.due is None or not self.due.others:
+            return
+        wanted = around(path, members)
+        steps = [self.due, *self.due.others]  # of several that lead as far, the one that is due
+        self.pick(max(steps, key=lambda step: _shared(around(step.path, members), wanted)).path)
 
     def _go_on(self, value: Sent) -> None:
         try:
@@ -69,12 +93,18 @@ class Walk:
         return walk
 
 
+def _shared(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many of the first items two sequences share."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 def look_ahead(
     program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], path: str, *, most: int = AHEAD
 ) -> Walk:
     """Carry an execution on behind `sent`, computing: to a step, to the end, or for so many steps."""
     walk = Walk.start(program, inputs, sent)
     for _ in range(most):
+        walk.turn_to(path, program.members)
         if walk.due is None or walk.due.path == path:
             break
         walk.skip()
@@ -89,6 +119,6 @@ def count_steps(
     None where that hangs on what was never decided, or where there are more than any trace can have.
     """
     walk = Walk.start(program, inputs, sent)
-    while walk.due is not None and len(walk.sent) < most:
+    while walk.due is not None and walk.passed < most:
         walk.skip()
-    return len(walk.sent) if walk.due is None and not walk.undetermined else None
+    return walk.passed if walk.due is None and not walk.undetermined else None

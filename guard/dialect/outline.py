@@ -8,16 +8,19 @@ as many as the statements, however the procedure goes on. Passes of loops have o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from guard.dialect.arrange import Open, Place, any_of
 from guard.dialect.holes import PASS, hole
 from guard.dialect.quotes import quotes
-from guard.dialect.tree import Literal, Node, Rule, choice, optional, sequence
+from guard.dialect.tree import EMPTY, Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
 from guard.procedure.execute import Numbered, Program, head
+from guard.procedure.groups import around
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -44,23 +47,39 @@ _TRUE, _FALSE = Literal("true\n"), Literal("false\n")
 Block = tuple[Step, ...]
 
 
-def outline(program: Program, path: str, rules: dict[str, Node]) -> Node:
+def outline(
+    program: Program,
+    path: str,
+    rules: dict[str, Node],
+    done: Collection[Place] = (),
+    free: Open | None = None,
+) -> Node:
     """Give what may follow the line at a path, up to the answer, followed by the rule `end`.
 
-    The line has been written, that of a condition up to its value. Rules are added to `rules`.
+    The line has been written, that of a condition up to its value. Rules are added to `rules`. `done` are
+    the members of groups around it that are there or have begun; what follows is `free` where nothing of
+    such a group has been written, the line at the path neither.
     """
-    return _Outline(program, rules, [int(number) for number in _PASS.findall(path)]).behind(
+    groups = list(around(path, program.members))
+    passes = [int(number) for number in _PASS.findall(path)]
+    return _Outline(program, rules, passes, groups, done, free).behind(
         program.procedure.body, _PASS.sub("", path), Literal(""), "", Rule("end")
     )
 
 
 @dataclass(slots=True)
 class _Outline:
-    """Makes the rules. `base` is what the path of a loop's pass says, for the number `above`."""
+    """Makes the rules. `base` is what the path of a loop's pass says, for the number `above`.
+
+    Where nothing is to follow, `then` is empty: the members of a group are followed by each other.
+    """
 
     program: Program
     rules: dict[str, Node]
     passes: list[int]  # of the loops around the line, the outermost first
+    groups: list[Place]  # around the line, the outermost first
+    done: Collection[Place]
+    free: Open | None
     answer: Node = field(default_factory=lambda: Rule("end"))  # what follows a return
     fresh: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -72,10 +91,10 @@ class _Outline:
             case If(branches=branches):
                 return self._inside_branch(branches, number, base, above, rest)
             case For(number=own) if own == number:
-                return choice(self._loop(step, base, above, rest), rest)
+                return _or(self._loop(step, base, above, rest), rest)
             case For(number=own, body=body):
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
-                then = self._named(choice(self._loop(step, base, above, rest), rest))
+                then = self._named(_or(self._loop(step, base, above, rest), rest))
                 return self.behind(body, number, current, own, then)
             case While(number=own, body=body):
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
@@ -83,6 +102,8 @@ class _Outline:
                 if own == number:
                     return _either(self.block(body, current, own, test), rest)
                 return self.behind(body, number, current, own, test)
+            case AnyOrder(body=body):
+                return self._inside_group(body, number, base, above, rest)
             case Require(otherwise=end):
                 return _either(rest, self._line(end, base, above, Rule("end")))
             case Check():
@@ -97,6 +118,19 @@ class _Outline:
                 return self.answer
             case _:
                 return rest
+
+    def _inside_group(self, members: Block, number: str, base: Node, above: str, then: Node) -> Node:
+        group, current = self.groups.pop(0)
+        if self.free is not None and group == self.free.group:
+            known, begun = dict(self.free.known), []
+        else:
+            known, begun = {}, [self.behind((members[current],), number, base, above, EMPTY)]
+        left = [
+            known[index] if index in known else self.block((member,), base, above, EMPTY)
+            for index, member in enumerate(members)
+            if (group, index) not in self.done
+        ]
+        return sequence(*begun, any_of(left), then)
 
     def _inside_branch(
         self, branches: tuple[Branch, ...], number: str, base: Node, above: str, then: Node
@@ -125,9 +159,11 @@ class _Outline:
             case For():
                 header = self._start(step, base, above)
                 loop = self._loop(step, base, above, then)
-                return sequence(*header, hole(IntType()), Literal("\n"), choice(loop, then))
+                return sequence(*header, hole(IntType()), Literal("\n"), _or(loop, then))
             case While():
                 return self._while(step, base, above, then)
+            case AnyOrder(body=body):
+                return sequence(any_of([self.block((one,), base, above, EMPTY) for one in body]), then)
             case Do():
                 inner, base_inside = self._inside(step, base, above, then)
                 steps = inner.block(inner.program.procedure.body, base_inside, "", then)
@@ -153,7 +189,7 @@ class _Outline:
     def _loop(self, step: For, base: Node, above: str, then: Node) -> Node:
         """Give the rule of one more pass, which leads to another one or to what stands behind the loop."""
         loop = Rule(f"t{next(self.fresh)}")
-        again = self._named(choice(loop, then))
+        again = self._named(_or(loop, then))
         each = sequence(self._path(step.number, base, above), PASS)
         self.rules[loop.name] = self.block(step.body, each, step.number, again)
         return loop
@@ -221,6 +257,10 @@ class _Outline:
 
 def _either(holds: Node, fails: Node) -> Node:
     return choice(sequence(_TRUE, holds), sequence(_FALSE, fails))
+
+
+def _or(loop: Node, then: Node) -> Node:
+    return optional(loop) if then == EMPTY else choice(loop, then)
 
 
 def _holds(step: Step, number: str) -> bool:

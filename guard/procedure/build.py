@@ -8,6 +8,7 @@ from guard.procedure import constants
 from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -273,6 +274,9 @@ class _Builder:
                 return self._for(node, number, label)
             case "while":
                 return self._while(node, number, label)
+            case "any_order":
+                body = self._block(tree(children[0]), f"{number}.")
+                return AnyOrder(number=number, body=body, label=label, at=_words(node, "any order"))
             case "require":
                 condition = self.terms.expression(children[0])
                 end = self._end(tree(children[1]), f"{number}.1", None)
@@ -476,6 +480,11 @@ def _merge(kind: str) -> str:
 def _keyword(node: Node) -> Span:
     start = span(node).start
     return Span(start, start + len(str(node.data)))
+
+
+def _words(node: Node, words: str) -> Span:
+    start = span(node).start
+    return Span(start, start + len(words))
 
 
 def _head(node: Node, sources: Part) -> Span:

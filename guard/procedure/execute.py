@@ -17,8 +17,10 @@ from guard.procedure.cells import Rule, argument, body
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Unknown
 from guard.procedure.expression import Scope
+from guard.procedure.groups import GroupStep, members
 from guard.procedure.listing import canonical, listing, statement, walk
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -96,6 +98,7 @@ class Program:
     types: Mapping[str, Type]  # of every variable
     block: Block
     callees: Mapping[str, Program]  # the procedures that its steps carry out
+    members: Mapping[str, int]  # number of each statement in a group of any order -> which member it is
 
     def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
         """Give the inputs that a request's JSON means.
@@ -278,6 +281,7 @@ def compile_program(
         types=variables,
         block=compiler.block(procedure.body, ""),
         callees=callees,
+        members=dict(_grouped(steps, callees)),
     )
 
 
@@ -303,11 +307,20 @@ def _numbered(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator
     for step in steps:
         if isinstance(step, If):
             yield from ((arm.number, KINDS[Branch]) for arm in step.branches if arm.condition is not None)
-        else:
+        elif not isinstance(step, AnyOrder):  # which has no line
             yield step.number, KINDS[type(step)]
         if isinstance(step, Do):
             for number, kind in callees[step.procedure].step_numbers.items():
                 yield f"{step.number}.{number}", StepKind.RESULT if kind is StepKind.RETURN else kind
+
+
+def _grouped(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, int]]:
+    for step in steps:
+        if isinstance(step, AnyOrder):
+            yield from members(step)
+        elif isinstance(step, Do):
+            for number, index in callees[step.procedure].members.items():
+                yield f"{step.number}.{number}", index
 
 
 def _decided(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[str]:
@@ -390,6 +403,8 @@ class _Compiler:
             case While(condition=condition, body=steps):
                 test = self._condition(step, condition, base)
                 return WhileStep(test, step.bound, self.block(steps, f"{step.number}."))
+            case AnyOrder(body=steps):
+                return GroupStep(tuple(self.block((member,), base) for member in steps))
             case Require(condition=condition, otherwise=otherwise):
                 end = self._end(otherwise, base)
                 return RequireStep(self._condition(step, condition, base), end)

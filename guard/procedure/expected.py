@@ -88,7 +88,8 @@ class Expected:
     """The step that must come next.
 
     `path` is the number with loop passes (`5[2].1`); `number` the one in the procedure's text (`5.1`);
-    `label` the author's name for the step, if any; `target` the variable it gives a value, if any.
+    `label` the author's name for the step, if any; `target` the variable it gives a value, if any. `others`
+    are the steps that may come instead, which an execution is told by a `Pick`.
     """
 
     path: str
@@ -100,6 +101,7 @@ class Expected:
     cells: tuple[Cell, ...]
     tail: str = ""
     decision: Decision | None = None
+    others: tuple[Expected, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -110,6 +112,13 @@ class Expected:
     def value(self) -> Value | Unknown:
         """The line's value: that of its only cell, or the list or record that its cells make."""
         return assemble((cell.key, cell.value) for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Sent to an execution in place of a value: of the steps that may come, the one at this path does."""
+
+    path: str
 
 
 def assemble(parts: Iterable[tuple[tuple[str | int, ...], Value | Unknown]]) -> Value | Unknown:
@@ -160,5 +169,6 @@ class Ending:
 
 # Yields what must come next. Is sent the value that was observed: for a decision the model's value (or
 # UNKNOWN to go on without it), for everything else None to take the computed value, or a value to go on
-# from instead (offline, after a wrong one; only where the step has a single cell). Returns its Ending.
-Execution = Generator[Expected, "Value | Unknown | None", Ending]
+# from instead (offline, after a wrong one; only where the step has a single cell). A Pick makes it yield
+# one of the others. Returns its Ending.
+Execution = Generator[Expected, "Value | Unknown | Pick | None", Ending]

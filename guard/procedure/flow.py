@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_name, target_span
 from guard.procedure.faults import Faults, suggestion
+from guard.procedure.groups import check_group
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Deny,
     Do,
@@ -75,6 +77,8 @@ class _Flow:
                 return self._for(step, bound)
             case While():
                 return self._while(step, bound)
+            case AnyOrder():
+                return self._any_order(step, bound)
             case Extract() | Judge():
                 self._sources(step, bound)
                 bound = self._bind(step, step.target, bound)
@@ -124,6 +128,13 @@ class _Flow:
                 "give a name of the condition another value in a step below it",
             )
         return False, bound  # there may be no pass at all
+
+    def _any_order(self, step: AnyOrder, bound: Bound) -> tuple[bool, Bound]:
+        told = check_group(step, self.scope.procedures, self.faults)
+        for member in step.body:
+            _, behind = self._step(member, bound | told)
+            bound |= behind - told
+        return False, bound | told
 
     def _bind(self, step: Step, name: str, bound: Bound) -> Bound:
         at = target_span(self.faults.source.text, step.at, name)

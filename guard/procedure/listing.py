@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from guard.procedure.lattice import fields_text, type_text
 from guard.procedure.model import (
     AnyCell,
+    AnyOrder,
     Assign,
     Branch,
     Cell,
@@ -80,6 +81,9 @@ def _lines(steps: Iterable[Step], depth: int, base: str, module: Module, *, full
             case For(body=body) | While(body=body):
                 bound = f" at most {step.bound}" if full else ""
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
+                yield from _lines(body, depth + 1, base, module, full=full)
+            case AnyOrder(body=body):
+                yield f"{start}{step.number} {_name(step.label, full)}any order"
                 yield from _lines(body, depth + 1, base, module, full=full)
             case Require(otherwise=end):
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
@@ -205,7 +209,7 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
             case If(branches=branches):
                 for branch in branches:
                     yield from walk(branch.body)
-            case For(body=body) | While(body=body):
+            case For(body=body) | While(body=body) | AnyOrder(body=body):
                 yield from walk(body)
             case Require(otherwise=end):
                 yield end
@@ -228,7 +232,7 @@ def expressions(step: Step) -> list[Expr]:
             return [items]
         case While(condition=condition) | Require(condition=condition) | Check(condition=condition):
             return [condition]
-        case Deny() | Escalate():
+        case Deny() | Escalate() | AnyOrder():
             return []
 
 

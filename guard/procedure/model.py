@@ -134,6 +134,16 @@ class While:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOrder:
+    """Steps that may come in any order, each once. It has no line of its own."""
+
+    number: str
+    body: tuple[Step, ...]
+    label: str | None = None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
     """`require condition else end`; the end is a step of its own, numbered below this one."""
 
@@ -185,7 +195,7 @@ class Escalate:
 
 
 End = Return | Deny | Escalate
-Step = Assign | Do | Extract | Judge | If | For | While | Require | Check | End
+Step = Assign | Do | Extract | Judge | If | For | While | AnyOrder | Require | Check | End
 
 
 # --- declarations --------------------------------------------------------------------------------

@@ -76,6 +76,7 @@ _BLOCKS: Final[dict[str, _Line]] = {
     "ELSE": _ELSE,
     "EXTRACT": _EXTRACT,
     "JUDGE": _EXTRACT,
+    "ANY": (("ANY", "any"), ("ORDER", "order")),
 }
 
 

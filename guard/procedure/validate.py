@@ -15,6 +15,7 @@ from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, takes, type_text
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Check,
     Deny,
@@ -136,6 +137,8 @@ class _Procedure:
                 self._condition(condition, "behind require")
             case Check(condition=condition):
                 self._condition(condition, "behind check")
+            case AnyOrder():
+                pass  # its members are steps of their own
             case Return(expression=expression):
                 self._result(expression, self.procedure.result)
             case Deny(text=reason):

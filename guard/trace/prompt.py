@@ -14,7 +14,7 @@ from typing import Final
 from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import Extract, If, Judge, Step, StepKind, While
+from guard.procedure.model import AnyOrder, Extract, If, Judge, Step, StepKind, While
 from guard.procedure.types import ListType, RecordType, TextType, Type, Value
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
@@ -39,6 +39,10 @@ _WHILE: Final = (
 _DO: Final = (
     "The line of a `do` ends in the values that are given to the procedure below it. "
     "Then write the steps below it with these values; their `return` gives the name its value."
+)
+_ANY_ORDER: Final = (
+    "The steps below `any order` may come in any order. "
+    "Write each of them once, with all of its lines together."
 )
 _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
@@ -66,6 +70,8 @@ def closing(program: Program, inputs: Mapping[str, Value], nonce: str, *, above:
 def _first(program: Program) -> str:
     """Give the beginning of the first line: what shows the form best is an answer that has begun."""
     step = program.procedure.body[0]
+    while isinstance(step, AnyOrder):
+        step = step.body[0]
     first = step.branches[0] if isinstance(step, If) else step
     turn = "[1]" if isinstance(first, While) else ""
     return f"{first.number}{turn} {head(first)}"
@@ -82,6 +88,8 @@ def _rules(program: Program) -> Iterator[str]:
     again = next((number for number, kind in program.step_numbers.items() if kind is StepKind.WHILE), None)
     if again is not None:
         yield _WHILE.format(first=f"{again}[1]", second=f"{again}[2]")
+    if program.members:
+        yield _ANY_ORDER
     if StepKind.DO in kinds:
         yield _DO
     read = [step for step in _steps(program) if isinstance(step, Extract | Judge)]
