@@ -144,6 +144,7 @@ _LOOP: Final = "write for x in xs at most 40"
 _ARMS: Final = "write if, elif and else, or a table"
 _DENY: Final = 'write deny "..."'
 _JUDGE: Final = 'write judge x: bool from note asking "...?"'
+_GROUP: Final = "write any order, and the steps below it, indented"
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
 _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
@@ -156,6 +157,7 @@ _FOREIGN: Final = {
     **dict.fromkeys(("output", "answer", "give"), "write return and the value"),
     **dict.fromkeys(("read", "find", "parse"), "write extract x: int from note"),
     **dict.fromkeys(("elseif", "elsif"), "write elif"),
+    **dict.fromkeys(("parallel", "unordered", "anyorder", "any_order"), _GROUP),
     "when": "write if",
     "unless": "write if not",
     "call": "tools cannot be called",
@@ -263,6 +265,20 @@ def _loop(at: Stumble) -> Finding | None:
     return None
 
 
+def _group(at: Stumble) -> Finding | None:
+    """Explain the head of a group that is half written, or goes on with its first step."""
+    if (
+        at.before == "ANY"
+        and len(at.line) == 1
+        and "ORDER" in at.accepts
+        and at.kind not in ("EQUAL", "COLON")
+    ):
+        return Finding(at.span, f"expected 'order' behind 'any', found {at.found}", _GROUP)
+    if at.before == "ORDER" and at.accepts == {"_NL"} and at.kind != "COLON":
+        return Finding(at.span, "the steps of a group stand below it, indented", _GROUP)
+    return None
+
+
 def _decision(at: Stumble) -> Finding | None:
     """Parts of an extract or judge that are missing."""
     if at.first not in ("EXTRACT", "JUDGE") or len(at.line) < 2:
@@ -297,5 +313,6 @@ STEP_RULES: Final[tuple[Rule, ...]] = (
     _end,
     _rounding,
     _loop,
+    _group,
     _decision,
 )
