@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from guard.errors import RequestError
 from guard.procedure.execute import Program, reference
-from guard.procedure.expected import Ending, EndKind, Expected
+from guard.procedure.expected import Ending, EndKind, Expected, Pick
+from guard.procedure.groups import around
 from guard.procedure.load import load
+from guard.procedure.steps import Sent
 from guard.procedure.types import Value
 from guard.trace import render
 
@@ -41,6 +45,9 @@ class Sample:
     inputs: dict[str, Value]
     steps: tuple[tuple[Expected, Value], ...]
     ending: Ending
+    due: tuple[
+        str, ...
+    ]  # which step is due in front of each, as the procedure is written; "" behind the last
 
     @property
     def lines(self) -> list[str]:
@@ -58,6 +65,7 @@ class _Writer:
     """Writes the statements of a procedure. Names by kind: what may be used at this point."""
 
     draw: st.DrawFn
+    groups: bool = True  # of any order
     lines: list[str] = field(default_factory=list)
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
@@ -106,12 +114,15 @@ class _Writer:
             return simple
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
-    def statement(self, indent: str, depth: int) -> None:
+    def statement(self, indent: str, depth: int, *, member: bool = False) -> None:
         kinds = ["whole", "amount", "flag"]
-        if depth == 0:
-            kinds += ["extract", "judge", "require", "do"]
+        if depth == 0 or member:
+            kinds += ["extract", "judge", "do"]
+        if depth == 0 and not member:
+            kinds += ["require"]
         if depth < 2:
-            kinds += ["if", "for", "while"]
+            kinds += ["if", "for"] if member else ["if", "for", "while"]
+            kinds += ["group"] if self.groups else []
         match self.pick(*kinds):
             case "whole":
                 self.assign(indent, "n", self.ints, self.whole())
@@ -138,6 +149,8 @@ class _Writer:
                 self.decided["sure"] = "bool"
             case "if":
                 self.branch(indent, depth)
+            case "group":
+                self.group(indent, depth)
             case "while":
                 self.repeat(indent, depth)
             case _:
@@ -153,6 +166,18 @@ class _Writer:
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
         self.ints, self.amounts, self.flags = kept  # what a block makes is its own
+
+    def group(self, indent: str, depth: int) -> None:
+        """Steps in any order: none uses what another one makes."""
+        self.lines.append(f"{indent}any order")
+        before = (self.ints, self.amounts, self.flags)
+        after = tuple(list(names) for names in before)
+        for _ in range(self.draw(st.integers(2, 3))):
+            self.ints, self.amounts, self.flags = (list(names) for names in before)
+            self.statement(f"{indent}  ", depth + 1, member=True)
+            for names, kept in zip((self.ints, self.amounts, self.flags), after, strict=True):
+                kept += [name for name in names if name not in kept]
+        self.ints, self.amounts, self.flags = after
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -206,9 +231,12 @@ def _compiled(text: str) -> Program:
 
 
 @st.composite
-def samples(draw: st.DrawFn) -> Sample:
-    """Procedures with inputs and decisions, carried out to their end."""
-    writer = _Writer(draw)
+def samples(draw: st.DrawFn, *, groups: bool = True, shuffle: bool = True) -> Sample:
+    """Procedures with inputs and decisions, carried out to their end.
+
+    With `groups` some steps are in any order, and, unless not to `shuffle`, come in another one than written.
+    """
+    writer = _Writer(draw, groups)
     text = writer.procedure()
     program = _compiled(text)
     small = st.integers(-9, 60)
@@ -231,7 +259,59 @@ def samples(draw: st.DrawFn) -> Sample:
         assume(False)
         raise
     assume(ending.kind is not EndKind.FAILED)
-    return Sample(text=text, program=program, inputs=inputs, steps=tuple(steps), ending=ending)
+    if shuffle and program.members:
+        placed = [(around(step.path, program.members), (step, value)) for step, value in steps]
+        steps = list(_shuffled(draw, placed, 0))
+    due = tuple(_due(program, inputs, steps))
+    return Sample(text=text, program=program, inputs=inputs, steps=tuple(steps), ending=ending, due=due)
+
+
+def sent(
+    program: Program, inputs: Mapping[str, Value], steps: Iterable[tuple[Expected, Value]]
+) -> list[Sent]:
+    """What an execution is sent that comes to steps in their order: values of decisions, None, and picks."""
+    found: list[Sent] = []
+    execution = program.execute(inputs)
+    due = next(execution)
+    for step, value in steps:
+        if due.path != step.path:
+            found.append(Pick(step.path))
+            due = execution.send(found[-1])
+        found.append(None if step.decision is None else value)
+        try:
+            due = execution.send(found[-1])
+        except StopIteration:
+            break
+    return found
+
+
+def _due(
+    program: Program, inputs: Mapping[str, Value], steps: Sequence[tuple[Expected, Value]]
+) -> Iterator[str]:
+    execution = program.execute(inputs)
+    came: Sent = None
+    for value in [*sent(program, inputs, steps), None]:
+        try:
+            due = execution.send(came)
+        except StopIteration:
+            yield ""
+            return
+        if not isinstance(came, Pick):
+            yield due.path
+        came = value
+
+
+Placed = tuple[tuple[tuple[str, int], ...], tuple[Expected, Value]]
+
+
+def _shuffled(draw: st.DrawFn, steps: list[Placed], depth: int) -> Iterator[tuple[Expected, Value]]:
+    for group, run in groupby(steps, lambda step: step[0][depth : depth + 1] and step[0][depth][0]):
+        if not group:
+            yield from (step for _, step in run)
+            continue
+        found = [list(member) for _, member in groupby(run, lambda step: step[0][depth])]
+        for member in draw(st.permutations(found)):
+            yield from _shuffled(draw, member, depth + 1)
 
 
 # --- what may go wrong -----------------------------------------------------------------------------------
@@ -282,26 +362,36 @@ def _mutant(
     )
 
 
-def _path_behind(sample: Sample, index: int) -> str:
-    return sample.steps[index + 1][0].path if index + 1 < len(sample.steps) else ""
-
-
 def _left_out(sample: Sample, index: int) -> Mutant:
     lines = sample.lines
     del lines[index + 1]
     expected = sample.steps[index][0]
-    behind = sample.steps[index + 1][0] if index + 1 < len(sample.steps) else None
+    missed = index + _until_missed(sample, index)
+    behind = sample.steps[missed + 1][0] if missed + 1 < len(sample.steps) else None
     if behind is None:
         kind = "missing_answer"
     else:
         kind = "premature_answer" if behind.kind in {"return", "deny", "escalate"} else "skipped_step"
-    return _mutant(sample, kind, expected.path, lines, (index + 1, 0), name="left out")
+    step = expected.path if missed > index else sample.due[index]
+    return _mutant(sample, kind, step, lines, (missed + 1, 0), name="left out")
+
+
+def _until_missed(sample: Sample, index: int) -> int:
+    """How many lines may follow in place of one: members of its group, where it is all of a member."""
+    members = sample.program.members
+    places = [around(step.path, members) for step, _ in sample.steps]
+    here = places[index]
+    if not here or sum(place[: len(here)] == here for place in places) > 1:
+        return 0
+    depth, group = len(here) - 1, here[-1][0]
+    later = [place for place in places[index + 1 :] if place[depth:] and place[depth][0] == group]
+    return len(later)
 
 
 def _again(sample: Sample, index: int) -> Mutant:
     lines = sample.lines
     lines.insert(index + 2, lines[index + 1])
-    return _mutant(sample, "repeated_step", _path_behind(sample, index), lines, (index + 2, 0), name="again")
+    return _mutant(sample, "repeated_step", sample.due[index + 1], lines, (index + 2, 0), name="again")
 
 
 def _changed(sample: Sample, index: int) -> Mutant | None:
@@ -357,9 +447,7 @@ def _early(sample: Sample, index: int) -> Mutant | None:
         return None
     lines = sample.lines
     lines.insert(index + 1, lines[-2])
-    return _mutant(
-        sample, "premature_answer", sample.steps[index][0].path, lines, (index + 1, 0), name="early"
-    )
+    return _mutant(sample, "premature_answer", sample.due[index], lines, (index + 1, 0), name="early")
 
 
 def _alien(sample: Sample, index: int) -> Mutant:
@@ -371,7 +459,7 @@ def _alien(sample: Sample, index: int) -> Mutant:
 def _prose(sample: Sample, index: int) -> Mutant:
     lines = sample.lines
     lines.insert(index + 1, "Now let me compute the next step.")
-    return _mutant(sample, "malformed", sample.steps[index][0].path, lines, (index + 1, 0), name="prose")
+    return _mutant(sample, "malformed", sample.due[index], lines, (index + 1, 0), name="prose")
 
 
 def _cut(sample: Sample, index: int) -> Mutant:
@@ -379,7 +467,7 @@ def _cut(sample: Sample, index: int) -> Mutant:
     return _mutant(
         sample,
         "truncated",
-        sample.steps[index][0].path,
+        sample.due[index],
         lines,
         (index + 1, 0),
         name="cut",

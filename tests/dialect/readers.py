@@ -15,7 +15,7 @@ from guard.procedure.expected import Expected
 from guard.procedure.types import Value
 from guard.trace import render
 from tests.dialect.gbnf_reader import Gbnf
-from tests.strategies import NONCE
+from tests.strategies import NONCE, sent
 
 Steps = Sequence[tuple[Expected, Value]]
 
@@ -64,7 +64,7 @@ def narrowed(
     tail: str = "",
 ) -> Narrowed:
     """The grammar behind the first `at` steps."""
-    observed = [value for _, value in steps[:at]]
+    observed = sent(program, inputs, steps[:at])
     return narrow(
         program, inputs, observed, level=level, nonce=NONCE, stop_at_decision=stop, prefix_tail=tail
     )
