@@ -66,6 +66,13 @@ def test_the_procedure_of_the_language_reference_is_one() -> None:
     assert not library.warnings
 
 
+def test_what_the_language_reference_shows_of_single_constructs_can_be_loaded() -> None:
+    texts = re.findall(r"```\n(procedure .*?)```", LANGUAGE, re.DOTALL)
+    assert texts
+    for text in texts:
+        assert not load(text, "grammars/README.md").warnings
+
+
 def test_a_source_distribution_holds_what_its_readme_needs() -> None:
     lines = (ROOT / "MANIFEST.in").read_text().splitlines()
     named = {name for line in lines if line.startswith(("include", "graft")) for name in line.split()[1:]}

@@ -64,7 +64,8 @@ def narrowed(
     tail: str = "",
 ) -> Narrowed:
     """The grammar behind the first `at` steps."""
-    observed = sent(program, inputs, steps[:at])
+    # With a tail it is settled which step is due, also of several that might be.
+    observed = sent(program, inputs, steps[: at + 1])[:-1] if tail else sent(program, inputs, steps[:at])
     return narrow(
         program, inputs, observed, level=level, nonce=NONCE, stop_at_decision=stop, prefix_tail=tail
     )
