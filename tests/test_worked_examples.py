@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
 from guard.cli import main
 from guard.procedure.execute import reference
+from guard.procedure.expected import Ending, EndKind
 from guard.trace import render
+from tests.published import RULES, TOLERANCES
+from tests.situations import SITUATIONS
 from tests.traces import Blame
 from tests.worked import Mutant, Worked, every, folders, procedure, procedure_file, worked
+
+some = settings(max_examples=100, deadline=None)
 
 NONCE = "3fa92c"
 TRACED = [case for case in every() if case.trace is not None]
@@ -43,6 +51,40 @@ def checked(case: Worked, response: str) -> Checker:
 def test_each_case_ends_as_it_says(case: Worked) -> None:
     _, ending = reference(case.program, case.inputs, case.decisions)
     assert (ending.kind, ending.value) == (case.end, case.wanted)
+
+
+def agrees(folder: str, ending: Ending, published: object) -> bool:
+    """Whether an end is the one that the rule gives; `published` is an answer or the kind of a refusal."""
+    if isinstance(published, EndKind) or ending.kind is not EndKind.RETURN:
+        return ending.kind is published
+    match ending.value, published:
+        case dict() as answer, dict():
+            return answer.keys() == published.keys() and all(
+                near(folder, answer[field], published[field]) for field in answer
+            )
+        case answer, _:
+            return near(folder, answer, published)
+
+
+def near(folder: str, one: object, other: object) -> bool:
+    if isinstance(one, int | Fraction) and isinstance(other, int | Fraction):
+        return abs(Fraction(one) - other) <= TOLERANCES.get(folder, 0)
+    return one == other
+
+
+@pytest.mark.parametrize("case", every(), ids=name)
+def test_each_case_comes_to_the_same_by_the_rule_computed_another_way(case: Worked) -> None:
+    _, ending = reference(case.program, case.inputs, case.decisions)
+    assert agrees(case.folder, ending, RULES[case.folder](case.inputs, case.decisions))
+
+
+@pytest.mark.parametrize("folder", folders())
+@some
+@given(data=st.data())
+def test_the_procedure_and_the_rule_agree_everywhere(folder: str, data: st.DataObject) -> None:
+    inputs, decisions = data.draw(SITUATIONS[folder])
+    _, ending = reference(procedure(folder), inputs, decisions)
+    assert agrees(folder, ending, RULES[folder](inputs, decisions))
 
 
 @pytest.mark.parametrize("case", TRACED, ids=name)
