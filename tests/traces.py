@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from guard.procedure.execute import Program
+from guard.procedure.expected import Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
 
@@ -42,6 +43,7 @@ class Case:
     verdict: str
     blames: tuple[Blame, ...]
     fails_at: str | None  # the step at which the procedure itself fails
+    tolerant: bool
 
     @property
     def first(self) -> Blame | None:
@@ -57,7 +59,8 @@ def cases() -> tuple[Case, ...]:
 
 def _read(file: Path) -> Iterator[Case]:
     data: dict[str, Any] = yaml.safe_load(file.read_text("utf-8"))
-    program = load(data["procedure"], file.name).procedures[data["name"]]
+    loaded = load(data["procedure"], file.name).procedures[data["name"]]
+    program = loaded.in_form(Form(data.get("form", "work")))
     for raw in data["cases"]:
         inputs = program.accept(data["inputs"] | raw.get("inputs", {}))
         response, marks = changed(raw, data["faithful"])
@@ -72,6 +75,7 @@ def _read(file: Path) -> Iterator[Case]:
             verdict=raw.get("verdict", "failed" if blames else "passed"),
             blames=tuple(blames),
             fails_at=raw.get("fails_at"),
+            tolerant=data.get("tolerant", False),
         )
 
 
