@@ -65,7 +65,8 @@ def narrowed(
 ) -> Narrowed:
     """The grammar behind the first `at` steps."""
     # With a tail it is settled which step is due, also of several that might be.
-    observed = sent(program, inputs, steps[: at + 1])[:-1] if tail else sent(program, inputs, steps[:at])
+    settled = sent(program, inputs, steps[: at + 1])[:-1] if tail and at < len(steps) else None
+    observed = settled if settled is not None else sent(program, inputs, steps[:at])
     return narrow(
         program, inputs, observed, level=level, nonce=NONCE, stop_at_decision=stop, prefix_tail=tail
     )
