@@ -46,14 +46,14 @@ def _beside(path: str, due: str, members: Mapping[str, int]) -> bool:
 
 
 def _well_formed(path: str, kinds: Mapping[str, StepKind], passes: Mapping[str, int]) -> bool:
-    """Whether exactly loops above a step and tests of a `while` have a pass, and none more than it has."""
+    """Whether exactly loops above a step, tests of a `while` and choices have a pass, none too high a one."""
     parts = path.split(".")
     for index, part in enumerate(parts):
         number, _, turn = part.rstrip("]").partition("[")
         above = ".".join([*parts[:index], number])
         inside = index + 1 < len(parts)
         kind = kinds.get(number_of(above))
-        if bool(turn) != (kind is StepKind.WHILE or (kind is StepKind.LOOP and inside)):
+        if bool(turn) != (kind in {StepKind.WHILE, StepKind.CHOICE} or (kind is StepKind.LOOP and inside)):
             return False
         if turn and int(turn) > passes.get(above, int(turn)):
             return False

@@ -39,7 +39,9 @@ __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 
 MAX_LINES: Final = 400  # written out; the rest is for another generation, or open where there is none
 
-_CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK})
+_CONDITIONS: Final = frozenset(
+    {StepKind.BRANCH, StepKind.WHILE, StepKind.CHOICE, StepKind.REQUIRE, StepKind.CHECK}
+)
 
 
 Observed = Listing[Value | Unknown | Pick | None]
@@ -140,7 +142,9 @@ def _ahead(
         try:
             step = next(due)
         except StopIteration as end:
-            return steps, end.value
+            ending: Ending = end.value
+            # Of the steps so far only a choice, which is the model's to decide, may leave open what comes.
+            return steps, None if stop and ending.kind is EndKind.UNDETERMINED else ending
         if len(steps) == MAX_LINES:
             return steps, None if stop else Ending(EndKind.UNDETERMINED, path=step.path)
         if stop and step.decision is None and not step.known:

@@ -33,6 +33,8 @@ from guard.procedure.model import (
     For,
     If,
     Judge,
+    Next,
+    OneOf,
     Require,
     Return,
     Step,
@@ -40,7 +42,16 @@ from guard.procedure.model import (
 )
 from guard.procedure.nodes import Expr, FieldOf, Name
 from guard.procedure.nodes import Literal as ConstantExpr
-from guard.procedure.types import DecimalType, IntType, ListType, RecordType, StringType, TextType, Type
+from guard.procedure.types import (
+    DecimalType,
+    EnumType,
+    IntType,
+    ListType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+)
 
 _PASS = re.compile(r"\[([0-9]+)\]")
 _TRUE, _FALSE = Literal("true\n"), Literal("false\n")
@@ -82,6 +93,7 @@ class _Outline:
     done: Collection[Place]
     free: Open | None
     answer: Node = field(default_factory=lambda: Rule("end"))  # what follows a return
+    another: Node = EMPTY  # what follows where the alternative around has failed
     fresh: Iterator[int] = field(default_factory=lambda: count(1))
 
     def behind(self, block: Block, number: str, base: Node, above: str, then: Node) -> Node:
@@ -103,10 +115,12 @@ class _Outline:
                 if own == number:
                     return _either(self.block(body, current, own, test), rest)
                 return self.behind(body, number, current, own, test)
+            case OneOf():
+                return self._inside_one_of(step, number, base, above, rest)
             case AnyOrder(body=body):
                 return self._inside_group(body, number, base, above, rest)
             case Require(otherwise=end):
-                return _either(rest, self._line(end, base, above, Rule("end")))
+                return _either(rest, self._refused(end, base, above))
             case Check():
                 return sequence(_TRUE, rest)
             case Do(number=own):
@@ -163,6 +177,8 @@ class _Outline:
                 return sequence(*header, hole(IntType()), Literal("\n"), _or(loop, then))
             case While():
                 return self._while(step, base, above, then)
+            case OneOf():
+                return self._attempts(step, base, above, then)[0]
             case AnyOrder(body=body):
                 return sequence(any_of([self.block((one,), base, above, EMPTY) for one in body]), then)
             case Do():
@@ -170,7 +186,7 @@ class _Outline:
                 steps = inner.block(inner.program.procedure.body, base_inside, "", then)
                 return sequence(*self._start(step, base, above), *self._call(step), Literal("\n"), steps)
             case Require(otherwise=end):
-                refused = self._line(end, base, above, Rule("end"))
+                refused = self._refused(end, base, above)
                 return sequence(*self._condition(step, base, above), _either(then, refused))
             case Check():
                 return sequence(*self._condition(step, base, above), _TRUE, then)
@@ -202,6 +218,43 @@ class _Outline:
         asked = sequence(each, Literal(f" {head(step)} "), *self._asked(step.condition))
         self.rules[test.name] = sequence(asked, _either(self.block(step.body, each, step.number, test), then))
         return test
+
+    def _refused(self, end: End | Next, base: Node, above: str) -> Node:
+        return self.another if isinstance(end, Next) else self._line(end, base, above, Rule("end"))
+
+    def _inside_one_of(self, step: OneOf, number: str, base: Node, above: str, then: Node) -> Node:
+        arm = step.otherwise
+        if arm is not None and _below(number, arm.number):
+            return self.behind(arm.body, number, base, above, then)
+        current = sequence(self._path(step.number, base, above), Literal(f"[{self.passes.pop(0)}]"))
+        _, another = self._attempts(step, base, above, then)
+        inner = replace(self, another=another)
+        if number == step.number:
+            return inner.chosen(step, current, then)
+        way = next(way for way in step.alternatives if _below(number, way.number))
+        return inner.behind(way.body, number, current, step.number, then)
+
+    def _attempts(self, step: OneOf, base: Node, above: str, then: Node) -> tuple[Node, Node]:
+        """Give the rule of one more attempt, and of what follows one that failed."""
+        attempt = Rule(f"t{next(self.fresh)}")
+        each = sequence(self._path(step.number, base, above), PASS)
+        arm = step.otherwise
+        failed = () if arm is None else (self.block(arm.body, base, above, then),)
+        another = self._named(choice(attempt, *failed))
+        chosen = replace(self, another=another).chosen(step, each, then)
+        self.rules[attempt.name] = sequence(each, Literal(f" {head(step)} "), chosen)
+        return attempt, another
+
+    def chosen(self, step: OneOf, each: Node, then: Node) -> Node:
+        """Give the name of each alternative with its steps."""
+        return choice(
+            *(
+                sequence(
+                    hole(EnumType((way.name,))), Literal("\n"), self.block(way.body, each, step.number, then)
+                )
+                for way in step.alternatives
+            )
+        )
 
     def _inside(self, step: Do, base: Node, above: str, then: Node) -> tuple[_Outline, Node]:
         """Give what makes the rules of a sub-procedure, and what the paths of its steps begin with."""
@@ -283,6 +336,8 @@ def _or(loop: Node, then: Node) -> Node:
 def _holds(step: Step, number: str) -> bool:
     if isinstance(step, If):
         return any(_below(number, branch.number) for branch in step.branches)
+    if isinstance(step, OneOf) and step.otherwise is not None and _below(number, step.otherwise.number):
+        return True
     return _below(number, step.number)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants
 from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
 from guard.procedure.model import (
+    Alternative,
     AnyOrder,
     Assign,
     Branch,
@@ -23,7 +25,9 @@ from guard.procedure.model import (
     If,
     Judge,
     Module,
+    Next,
     Numbers,
+    OneOf,
     Parameter,
     Procedure,
     Require,
@@ -212,6 +216,7 @@ class _Builder:
 
     def _steps(self, block: Node, prefix: str) -> Iterator[Step]:
         arms: list[Branch] = []
+        waiting: OneOf | None = None  # for its else
         for index, statement in enumerate(block.children, start=1):
             label, part = parts(tree(statement))
             node, number = tree(part), f"{prefix}{index}"
@@ -221,12 +226,22 @@ class _Builder:
                 yield If(branches=tuple(arms), at=arms[0].at)
                 arms = []
             named = None if label is None else self.terms.name(label, "a step")
+            if waiting is not None:
+                arm = self._arm(node, number, named, first=False) if node.data == "else" else None
+                yield replace(waiting, otherwise=arm)
+                waiting = None
+                if arm is not None:
+                    continue
             if node.data in ("if", "elif", "else"):
                 arms.append(self._arm(node, number, named, first=not arms))
+            elif node.data == "one_of":
+                waiting = self._one_of(node, number, named)
             else:
                 yield self._step(node, number, named)
         if arms:
             yield If(branches=tuple(arms), at=arms[0].at)
+        if waiting is not None:
+            yield waiting
 
     def _too_many(self, node: Node) -> bool:
         self.steps += 1
@@ -239,7 +254,7 @@ class _Builder:
         if first and keyword != "if":
             self.faults(
                 _keyword(node),
-                f"this {keyword} belongs to no if",
+                f"this {keyword} belongs to no if" + (" and to no one of" if keyword == "else" else ""),
                 "indent it like its if, right below the steps of that if; an else comes last",
             )
         *condition, block = parts(node)
@@ -279,7 +294,8 @@ class _Builder:
                 return AnyOrder(number=number, body=body, label=label, at=_words(node, "any order"))
             case "require":
                 condition = self.terms.expression(children[0])
-                end = self._end(tree(children[1]), f"{number}.1", None)
+                behind = tree(children[1])
+                end = Next() if behind.data == "next" else self._end(behind, f"{number}.1", None)
                 return Require(number=number, condition=condition, otherwise=end, label=label, at=at)
             case "check":
                 return Check(number=number, condition=self.terms.expression(children[0]), label=label, at=at)
@@ -394,6 +410,28 @@ class _Builder:
             body=self._block(tree(block), f"{number}."),
             label=label,
             at=Span(span(node).start, span(token(bound)).end),
+        )
+
+    def _one_of(self, node: Node, number: str, label: str | None) -> OneOf:
+        bound, *ways = parts(node)
+        return OneOf(
+            number=number,
+            alternatives=tuple(
+                self._alternative(tree(way), f"{number}.{index}") for index, way in enumerate(ways, start=1)
+            ),
+            attempts=None if bound is None else count(token(bound), 1, MAX_BOUND, "attempts", self.faults),
+            otherwise=None,
+            label=label,
+            at=_words(node, "one of"),
+        )
+
+    def _alternative(self, node: Node, number: str) -> Alternative:
+        name, block = parts(node)
+        return Alternative(
+            number=number,
+            name=constants.unescaped(token(name), self.faults),
+            body=self._block(tree(block), f"{number}."),
+            at=Span(span(node).start, span(token(name)).end),
         )
 
     def _end(self, node: Node, number: str, label: str | None) -> End:

@@ -80,8 +80,8 @@ def _no_block(at: Stumble) -> Finding | None:
     if at.accepts != {"_INDENT"}:
         return None
     header = _header(at)
-    kind = {"any": "any order"}.get(str(header), str(header))
-    below = {"table": "rows", "example": "lines"}.get(kind, "steps")
+    kind = {"any": "any order", "one": "one of"}.get(str(header), str(header))
+    below = {"table": "rows", "example": "lines", "one of": "alternatives"}.get(kind, "steps")
     return Finding(
         place(header),
         f"this {kind} has no {below} below it",

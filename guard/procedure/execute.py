@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from guard.errors import InvalidState, RequestError
+from guard.procedure.alternatives import OneOfStep
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.evaluate import call_shown, compiled
-from guard.procedure.expected import Ending, EndKind, Execution, Expected, Form, Unknown
+from guard.procedure.expected import Decision, Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.expression import Scope
 from guard.procedure.groups import GroupStep, members
 from guard.procedure.listing import canonical, listing, statement, walk
@@ -34,7 +35,9 @@ from guard.procedure.model import (
     If,
     Judge,
     Module,
+    Next,
     Numbers,
+    OneOf,
     Parameter,
     Procedure,
     Require,
@@ -63,7 +66,7 @@ from guard.procedure.steps import (
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
-from guard.procedure.types import BoolType, ListType, TextType, Type, Value
+from guard.procedure.types import BoolType, EnumType, ListType, TextType, Type, Value
 from guard.procedure.values import from_json, wanted
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
@@ -139,11 +142,15 @@ class Program:
                 case Extract() | Judge():
                     own[step.target] = step.type
                     numbers[step.number] = step.type
+                case OneOf():
+                    kind = EnumType(tuple(way.name for way in step.alternatives))
+                    numbers[step.number] = kind
+                    own |= {step.label: kind} if step.label is not None else {}
                 case Do():
                     inner = self.callees[step.procedure].decision_types
                     found |= {
-                        f"{step.number}.{name}" if name[0].isdigit() else name: kind
-                        for name, kind in inner.items()
+                        f"{step.number}.{name}" if name[0].isdigit() else name: type_
+                        for name, type_ in inner.items()
                     }
                 case _:
                     pass
@@ -197,6 +204,8 @@ def reference(
 
 def _decision(expected: Expected, decisions: Mapping[str, Value]) -> Value:
     assert expected.decision is not None
+    if expected.kind is StepKind.CHOICE:
+        return _chosen(expected, expected.decision, decisions)
     value = decisions.get(expected.path, decisions.get(expected.target or ""))
     param = f"decide.{expected.target}"
     if value is None:
@@ -208,6 +217,15 @@ def _decision(expected: Expected, decisions: Mapping[str, Value]) -> Value:
             param=param,
         )
     return value
+
+
+def _chosen(expected: Expected, decision: Decision, decisions: Mapping[str, Value]) -> Value:
+    """Give the alternative that is to be tried: the first of those left where none is named."""
+    value = decisions.get(expected.path, decisions.get(expected.label or ""))
+    if value is not None and decision.admissible(value) is None:
+        return value
+    assert isinstance(decision.type, EnumType)
+    return decision.type.options[0]
 
 
 def _accepted(
@@ -302,6 +320,7 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Branch: StepKind.BRANCH,
     For: StepKind.LOOP,
     While: StepKind.WHILE,
+    OneOf: StepKind.CHOICE,
     Require: StepKind.REQUIRE,
     Check: StepKind.CHECK,
     Return: StepKind.RETURN,
@@ -309,7 +328,7 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Escalate: StepKind.ESCALATE,
 }
 
-Numbered = Assign | Do | Extract | Judge | Branch | For | While | Require | Check | End
+Numbered = Assign | Do | Extract | Judge | Branch | For | While | OneOf | Require | Check | End
 
 
 def _numbered(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, StepKind]]:
@@ -354,6 +373,8 @@ def head(step: Numbered) -> str:
             return f"{statement(step)} ="
         case Branch(keyword=keyword):
             return keyword
+        case OneOf():
+            return "try"
         case _:
             return KINDS[type(step)].value
 
@@ -415,8 +436,10 @@ class _Compiler:
                 return WhileStep(test, step.bound, self.block(steps, f"{step.number}."))
             case AnyOrder(body=steps):
                 return GroupStep(tuple(self.block((member,), base) for member in steps))
+            case OneOf():
+                return self._one_of(step, base)
             case Require(condition=condition, otherwise=otherwise):
-                end = self._end(otherwise, base)
+                end = None if isinstance(otherwise, Next) else self._end(otherwise, base)
                 return RequireStep(self._condition(step, condition, base), end)
             case Check(condition=condition):
                 inner = self._condition(step, condition, base)
@@ -473,6 +496,14 @@ class _Compiler:
             named=items.single,
             bound=step.bound,
             body=inner.block(step.body, f"{step.number}."),
+        )
+
+    def _one_of(self, step: OneOf, base: str) -> OneOfStep:
+        return OneOfStep(
+            place=_place(step, base),
+            ways={way.name: self.block(way.body, f"{step.number}.") for way in step.alternatives},
+            attempts=step.attempts,
+            otherwise=None if step.otherwise is None else self.block(step.otherwise.body, base),
         )
 
     def _end(self, step: End, base: str) -> ReturnStep | RefuseStep:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from guard.errors import InvalidState
+from guard.procedure.alternatives import failing
 from guard.procedure.bindings import given_name, target_span
 from guard.procedure.expected import Ending, Expected, Pick
 from guard.procedure.listing import expressions, walk
@@ -24,6 +25,7 @@ from guard.procedure.model import (
     For,
     If,
     Judge,
+    OneOf,
     Procedure,
     Return,
     Step,
@@ -48,6 +50,8 @@ def members(group: AnyOrder) -> Iterator[tuple[str, int]]:
             yield from ((branch.number, index) for branch in step.branches)
         else:
             yield step.number, index
+            if isinstance(step, OneOf) and step.otherwise is not None:
+                yield step.otherwise.number, index
 
 
 def around(path: str, numbers: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -158,6 +162,12 @@ def check_group(group: AnyOrder, procedures: Mapping[str, Procedure], faults: Fa
         faults.warning(group.at, "a group of one step has no order to choose", advice)
     for step in walk(group.body):
         _check_end(step, procedures, faults)
+    for step in failing(group.body):
+        faults(
+            step.at,
+            "a step of any order cannot let an alternative fail: what came before would be left to chance",
+            "give a name its value here, and write the require behind the group",
+        )
     uses = [_Uses.of(member) for member in group.body]
     told: set[str] = set()
     for index, one in enumerate(uses):

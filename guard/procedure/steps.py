@@ -26,6 +26,7 @@ Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedu
 
 MAX_STEPS: Final = 20_000  # of one execution, so that loops in loops come to an end
 
+NEXT: Final = Ending(EndKind.FAILED, reason="this alternative has failed")  # for the `one of` around
 _INT = IntType()
 _BOOL = BoolType()
 _STRING = StringType()
@@ -274,10 +275,10 @@ def _asked(
 
 @dataclass(frozen=True, slots=True)
 class RequireStep:
-    """Go on where a condition holds, else end."""
+    """Go on where a condition holds, else end; without an end, the alternative around has failed."""
 
     condition: Condition
-    otherwise: ReturnStep | RefuseStep
+    otherwise: ReturnStep | RefuseStep | None
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry out the requirement and, where it does not hold, the end below it."""
@@ -286,6 +287,8 @@ class RequireStep:
             case True:
                 return None
             case False:
+                if self.otherwise is None:
+                    return NEXT
                 return (yield from Block((self.otherwise,)).run(frame, prefix))
             case _:
                 return undetermined(path, self.condition.place)

@@ -47,6 +47,7 @@ STEPS: Final = frozenset(
         "RETURN",
         "DENY",
         "ESCALATE",
+        "TRY",
     }
 )
 RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE"}
@@ -176,6 +177,8 @@ def context(accepts: frozenset[str]) -> str:
         return "file"
     if "EXTRACT" in accepts:
         return "statement"
+    if "TRY" in accepts:
+        return "alternative"
     if "COMPARE" in accepts and "PERCENT" in accepts:
         return "row"
     if "WHERE" in accepts and "NAME" not in accepts:

@@ -59,6 +59,7 @@ _SIGNATURE: Final[_Line] = (
     ("__ANON_0", "->"),
     ("NAME", "int"),
 )
+_TRY: Final[_Line] = (("TRY", "try"), ("STRING", '"..."'))
 _HEADERS: Final[dict[str, _Line]] = {
     "procedure": (("PROCEDURE", "procedure"), *_SIGNATURE),
     "table": (
@@ -77,6 +78,7 @@ _BLOCKS: Final[dict[str, _Line]] = {
     "EXTRACT": _EXTRACT,
     "JUDGE": _EXTRACT,
     "ANY": (("ANY", "any"), ("ORDER", "order")),
+    "ONE": (("ONE", "one"), ("OF", "of")),
 }
 
 
@@ -225,12 +227,8 @@ class _Reader:
         kind = str(self.tokens[start])
         line = {"table": _ROW, "example": _ENTRY}.get(kind, _CHECK)
         at = self.tokens[index - 1]
-        made = [
-            _token("_INDENT", "", at),
-            *_made(line, at),
-            _token("_NL", "\n", at),
-            _token("_DEDENT", "", at),
-        ]
+        made = _alternative(at) if kind == "one" else [*_made(line, at), _token("_NL", "\n", at)]
+        made = [_token("_INDENT", "", at), *made, _token("_DEDENT", "", at)]
         self._doubt(self.tokens[start:index])
         self.tokens[index:index] = made
         return index + len(made) - 1
@@ -256,9 +254,11 @@ class _Reader:
 
     def _insert(self, stumble: Stumble) -> int:
         """Put a line where a block came out empty."""
-        line = _LINES.get(context(stumble.accepts))
+        where = context(stumble.accepts)
+        line = _LINES.get(where)
         at = self.tokens[stumble.index - 1]
-        made = [] if line is None else [*_made(line, at), _token("_NL", "\n", at)]
+        made = _alternative(at) if where == "alternative" else []
+        made += [] if line is None else [*_made(line, at), _token("_NL", "\n", at)]
         self.tokens[stumble.index : stumble.index] = made
         return stumble.index + len(made)
 
@@ -269,6 +269,8 @@ class _Reader:
             return _LINES.get(where)
         if where in ("row", "entry", "clause"):
             return _LINES[where]  # the block below is a fault of its own
+        if where == "alternative":
+            return _TRY
         if where == "statement":
             return _BLOCKS.get(self.tokens[start].type, _IF)
         if where == "file":
@@ -324,6 +326,16 @@ def _token(type_: str, value: str, at: Token) -> Token:
 
 def _made(line: _Line, at: Token) -> list[Token]:
     return list(_making(line, at))
+
+
+def _alternative(at: Token) -> list[Token]:
+    block = [
+        _token("_INDENT", "", at),
+        *_made(_CHECK, at),
+        _token("_NL", "\n", at),
+        _token("_DEDENT", "", at),
+    ]
+    return [*_made(_TRY, at), _token("_NL", "\n", at), *block]
 
 
 def _making(line: _Line, at: Token) -> Iterator[Token]:

@@ -26,6 +26,7 @@ from guard.procedure.model import (
     If,
     Judge,
     Module,
+    OneOf,
     Procedure,
     Require,
     Return,
@@ -137,8 +138,8 @@ class _Procedure:
                 self._condition(condition, "behind require")
             case Check(condition=condition):
                 self._condition(condition, "behind check")
-            case AnyOrder():
-                pass  # its members are steps of their own
+            case AnyOrder() | OneOf():
+                pass  # what is in them are steps of their own
             case Return(expression=expression):
                 self._result(expression, self.procedure.result)
             case Deny(text=reason):
@@ -330,6 +331,8 @@ def _labels(step: Step) -> Iterator[tuple[str, Step]]:
         case _:
             if step.label is not None:
                 yield step.label, step
+            if isinstance(step, OneOf) and step.otherwise is not None and step.otherwise.label is not None:
+                yield step.otherwise.label, step.otherwise  # type: ignore[misc]
 
 
 def _within(expression: Expr) -> Iterator[Expr]:

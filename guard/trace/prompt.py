@@ -14,7 +14,7 @@ from typing import Final
 from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected, Form
 from guard.procedure.listing import walk
-from guard.procedure.model import AnyOrder, Extract, If, Judge, Step, StepKind, While
+from guard.procedure.model import AnyOrder, Extract, If, Judge, OneOf, Step, StepKind, While
 from guard.procedure.types import ListType, RecordType, TextType, Type, Value
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
@@ -49,6 +49,11 @@ _ANY_ORDER: Final = (
     "The steps below `any order` may come in any order. "
     "Write each of them once, with all of its lines together."
 )
+_ONE_OF: Final = (
+    "Of the alternatives below `one of` choose one and name it: `{first} try` and its name, then its steps, "
+    "`{first}.1.1` and so on for the first alternative. "
+    "Where its `require ... else next` is false, choose again with `{second} try`."
+)
 _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
     "Behind such a value write `<-` and the words of the text that say so, "
@@ -80,7 +85,7 @@ def _first(program: Program) -> str:
     while isinstance(step, AnyOrder):
         step = step.body[0]
     first = step.branches[0] if isinstance(step, If) else step
-    turn = "[1]" if isinstance(first, While) else ""
+    turn = "[1]" if isinstance(first, OneOf | While) else ""
     return f"{first.number}{turn} {head(first)}"
 
 
@@ -96,6 +101,9 @@ def _rules(program: Program) -> Iterator[str]:
     again = next((number for number, kind in program.step_numbers.items() if kind is StepKind.WHILE), None)
     if again is not None:
         yield _WHILE.format(first=f"{again}[1]", second=f"{again}[2]")
+    choice = next((n for n, kind in program.step_numbers.items() if kind is StepKind.CHOICE), None)
+    if choice is not None:
+        yield _ONE_OF.format(first=f"{choice}[1]", second=f"{choice}[2]")
     if program.members:
         yield _ANY_ORDER
     if StepKind.DO in kinds:
