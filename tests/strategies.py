@@ -121,7 +121,7 @@ class _Writer:
         if depth == 0 and not member:
             kinds += ["require"]
         if depth < 2:
-            kinds += ["if", "for"] if member else ["if", "for", "while"]
+            kinds += ["if", "for", "ways"] if member else ["if", "for", "ways", "while"]
             kinds += ["group"] if self.groups else []
         match self.pick(*kinds):
             case "whole":
@@ -151,6 +151,8 @@ class _Writer:
                 self.branch(indent, depth)
             case "group":
                 self.group(indent, depth)
+            case "ways":
+                self.ways(indent, depth)
             case "while":
                 self.repeat(indent, depth)
             case _:
@@ -166,6 +168,22 @@ class _Writer:
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
         self.ints, self.amounts, self.flags = kept  # what a block makes is its own
+
+    def ways(self, indent: str, depth: int) -> None:
+        """Alternatives that may fail, and what holds where all have."""
+        choice, result = self.name("c"), self.name("r")
+        bound = self.pick("", " at most 1", " at most 3")
+        self.lines.append(f"{indent}{choice}: one of{bound}")
+        self.decided[choice] = "way"
+        for way in ("one", "two"):
+            self.lines.append(f'{indent}  try "{way}"')
+            kept = (list(self.ints), list(self.amounts), list(self.flags))
+            self.statement(f"{indent}    ", depth + 1)
+            self.lines.append(f"{indent}    require {self.test()} else next")
+            self.lines.append(f"{indent}    {result} = {self.whole()}")
+            self.ints, self.amounts, self.flags = kept
+        self.lines += [f"{indent}else", f"{indent}  {result} = {self.pick(*self.ints)}"]
+        self.ints.append(result)
 
     def group(self, indent: str, depth: int) -> None:
         """Steps in any order: none uses what another one makes."""
@@ -225,6 +243,13 @@ class _Writer:
         )
 
 
+DECISIONS: dict[str, st.SearchStrategy[Value]] = {
+    "bool": st.booleans(),
+    "int": st.integers(-9, 50),
+    "way": st.sampled_from(["one", "two"]),
+}
+
+
 @lru_cache(maxsize=256)
 def _compiled(text: str, form: Form) -> Program:
     return load(text, "made.proc").procedures["made"].in_form(form)
@@ -249,10 +274,7 @@ def samples(draw: st.DrawFn, *, groups: bool = True, shuffle: bool = True) -> Sa
             "note": NOTE,
         }
     )
-    decisions: dict[str, Value] = {
-        target: draw(st.booleans()) if kind == "bool" else draw(st.integers(-9, 50))
-        for target, kind in writer.decided.items()
-    }
+    decisions: dict[str, Value] = {target: draw(DECISIONS[kind]) for target, kind in writer.decided.items()}
     try:
         steps, ending = reference(program, inputs, decisions)
     except RequestError:

@@ -35,14 +35,13 @@ class OneOfStep:
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Give the choice and its steps, attempt by attempt; then what is to be done where all failed."""
-        left = list(self.ways)
+        left, known = list(self.ways), EnumType(tuple(self.ways))
         for turn in range(1, (self.attempts or len(left)) + 1):
             path = f"{prefix}{self.place.suffix}[{turn}]"
             count(frame, path)
-            kind = EnumType(tuple(left))
-            cell = Cell((), "", None, UNKNOWN, None, kind)
-            chosen = yield self.place.expect(path, (cell,), decision=_choice(kind))
-            name = usable(chosen, EnumType(tuple(self.ways))) if chosen is not None else None
+            cell = Cell((), "", None, UNKNOWN, None, EnumType(tuple(left)))
+            chosen = yield self.place.expect(path, (cell,), decision=_choice(known, EnumType(tuple(left))))
+            name = usable(chosen, known) if chosen is not None else None
             if not isinstance(name, str) or name not in self.ways:
                 return undetermined(path, self.place)
             ending = yield from self.ways[name].run(frame, f"{path}.")
@@ -58,11 +57,13 @@ class OneOfStep:
         return (yield from self.otherwise.run(frame, prefix))
 
 
-def _choice(kind: EnumType) -> Decision:
-    def admissible(value: Value) -> str | None:
-        return conforms(value, kind)
+def _choice(known: EnumType, left: EnumType) -> Decision:
+    """Give what bounds a choice: one of the names that are left, of those that there are."""
 
-    return Decision(type=kind, sources=(), quote=False, admissible=admissible)
+    def admissible(value: Value) -> str | None:
+        return conforms(value, left)
+
+    return Decision(type=known, sources=(), quote=False, admissible=admissible)
 
 
 # --- what may be in an alternative ----------------------------------------------------------------

@@ -224,8 +224,9 @@ def _chosen(expected: Expected, decision: Decision, decisions: Mapping[str, Valu
     value = decisions.get(expected.path, decisions.get(expected.label or ""))
     if value is not None and decision.admissible(value) is None:
         return value
-    assert isinstance(decision.type, EnumType)
-    return decision.type.options[0]
+    left = expected.cells[0].type
+    assert isinstance(left, EnumType)
+    return left.options[0]
 
 
 def _accepted(

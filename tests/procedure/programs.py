@@ -187,7 +187,7 @@ class Maker:
     def statement(self, indent: str, depth: int) -> None:
         kinds = ["assign", "assign", "share", "copy", "record", "list", "check", "extract", "judge"]
         if depth < 2:
-            kinds += ["if", "for", "while", "group", "require", *(["do"] if self.callees else [])]
+            kinds += ["if", "for", "while", "group", "ways", "require", *(["do"] if self.callees else [])]
         match self.pick(*kinds):
             case "assign":
                 kind = self.pick("int", "money", "bool", "string", "color")
@@ -221,6 +221,8 @@ class Maker:
                 self.put(indent, "money", f"do {self.pick(*self.callees)}({arguments})")
             case "group":
                 self.group(indent)
+            case "ways":
+                self.ways(indent, depth)
             case "if":
                 self.branch(indent, depth)
             case "for":
@@ -240,6 +242,21 @@ class Maker:
         for _ in range(self.draw(st.integers(1, 3))):
             self.statement(indent, depth)
         self.names = kept  # what a block makes may not be there behind it
+
+    def ways(self, indent: str, depth: int) -> None:
+        """Alternatives of which some may fail."""
+        self.lines.append(f"{indent}one of{self.pick('', ' at most 1', ' at most 4')}")
+        result = self.name("int")
+        kept = {kind: list(names) for kind, names in self.names.items()}
+        for way in ("one", "two", "three")[: self.draw(st.integers(2, 3))]:
+            self.lines.append(f'{indent}  try "{way}"')
+            for _ in range(self.draw(st.integers(0, 2))):
+                self.statement(f"{indent}    ", depth + 1)
+            self.lines.append(f"{indent}    require {self.test(1)} else next")
+            self.lines.append(f"{indent}    {result} = {self.expr('int')}")
+            self.names = {kind: list(names) for kind, names in kept.items()}
+        self.lines += [f"{indent}else", f"{indent}  {result} = {self.leaf('int')}"]
+        self.names["int"].append(result)
 
     def group(self, indent: str) -> None:
         """Steps in any order: none uses what another one makes."""
