@@ -254,7 +254,7 @@ class _Builder:
         if first and keyword != "if":
             self.faults(
                 _keyword(node),
-                f"this {keyword} belongs to no if" + (" and to no one of" if keyword == "else" else ""),
+                f"this {keyword} belongs to no if",
                 "indent it like its if, right below the steps of that if; an else comes last",
             )
         *condition, block = parts(node)

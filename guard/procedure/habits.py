@@ -317,6 +317,7 @@ def _decision(at: Stumble) -> Finding | None:
 
 EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_point, _numeral, _doubled, _operator)
 STEP_RULES: Final[tuple[Rule, ...]] = (
+    _group,
     _reserved,
     _equals,
     _chain,
@@ -325,6 +326,5 @@ STEP_RULES: Final[tuple[Rule, ...]] = (
     _end,
     _rounding,
     _loop,
-    _group,
     _decision,
 )

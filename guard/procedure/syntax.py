@@ -71,7 +71,13 @@ _HEADERS: Final[dict[str, _Line]] = {
     ),
     "example": (("EXAMPLE", "example"), ("NAME", MENDED)),
 }
-_LINES: Final[dict[str, _Line]] = {"statement": _CHECK, "row": _ROW, "entry": _ENTRY, "clause": _CLAUSE}
+_LINES: Final[dict[str, _Line]] = {
+    "statement": _CHECK,
+    "alternative": _TRY,
+    "row": _ROW,
+    "entry": _ENTRY,
+    "clause": _CLAUSE,
+}
 _BLOCKS: Final[dict[str, _Line]] = {
     "ELIF": _ELIF,
     "ELSE": _ELSE,
@@ -249,6 +255,9 @@ class _Reader:
             self._doubt(self.tokens[start : end + 1])
             del self.tokens[start : end + 1]
             return start - 1
+        if line is _TRY and not block:
+            self.tokens[start : end + 1] = made = _alternative(self.tokens[start])
+            return start + len(made) - 1
         self.tokens[start:end] = _made(line, self.tokens[start])
         return start + len(line)
 
@@ -257,8 +266,8 @@ class _Reader:
         where = context(stumble.accepts)
         line = _LINES.get(where)
         at = self.tokens[stumble.index - 1]
-        made = _alternative(at) if where == "alternative" else []
-        made += [] if line is None else [*_made(line, at), _token("_NL", "\n", at)]
+        made = [] if line is None else [*_made(line, at), _token("_NL", "\n", at)]
+        made = _alternative(at) if line is _TRY else made
         self.tokens[stumble.index : stumble.index] = made
         return stumble.index + len(made)
 
