@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
 from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import (
@@ -201,7 +202,8 @@ class _Inference:
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
         if join(left, right) is None:
             message = f"cannot compare {type_text(left)} with {type_text(right)}"
-            self.problems(expr.at, message, "both sides must be of one kind")
+            quotes = ", and a date stands without quotes" if is_time(left) or is_time(right) else ""
+            self.problems(expr.at, message, f"both sides must be of one kind{quotes}")
         elif isinstance(left, EnumType) and isinstance(right, EnumType):
             self._overlapping(expr, left, right)
 
@@ -292,6 +294,8 @@ def _meant(name: str, scope: Scope) -> str:
     """Say what an unknown name was probably meant to be: a constant, or another name."""
     if name.lower() in {"true", "false"}:
         return f"write {name.lower()}"
+    if name in TIMED:
+        return f'add {name}: {type_text(TIMED[name])} to the inputs, and above them now in "Europe/Berlin"'
     if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
         return f'write "{name}" in quotes for the string'
     return suggestion(name, scope.variables)

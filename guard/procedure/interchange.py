@@ -29,7 +29,7 @@ _SCALAR: Final[dict[str, object]] = {"type": ["string", "boolean"]}
 
 
 def compiled(module: Module, program: Program) -> dict[str, object]:
-    """Give a program of a module as JSON data: its number rules, variables, tables and numbered steps.
+    """Give a program of a module as JSON data: its number rules, zone, variables, tables and numbered steps.
 
     `callees` are the procedures that it carries out, those that these do included.
     """
@@ -39,6 +39,7 @@ def compiled(module: Module, program: Program) -> dict[str, object]:
         "version": program.version,
         "digest": program.digest,
         "numbers": _data(program.numbers),
+        "zone": program.zone,
         "procedure": _data(program.procedure),
         "variables": _variables(program),
         "callees": [
@@ -101,6 +102,7 @@ def schema() -> dict[str, object]:
         "version": _schema(str | None, known),
         "digest": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
         "numbers": _schema(Numbers, known),
+        "zone": _schema(str | None, known),
         "procedure": _schema(Procedure, known),
         "variables": _schema(dict[str, Type], known),
         "callees": {
