@@ -11,7 +11,7 @@ from typing import Final
 
 from guard.dialect.holes import DATE, MOMENT, STRING
 from guard.dialect.tree import Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
-from guard.procedure.dates import MODES, UNITS
+from guard.procedure.dates import CALENDAR_UNITS, MODES, UNITS
 
 DEPTH: Final = 5  # brackets in brackets
 TERMS: Final = 60  # of one sum, product or comparison
@@ -30,14 +30,10 @@ _NUMBER = sequence(
     optional(Literal("%")),
 )
 _OPERAND = Terminal("operand", choice(MOMENT, DATE, _NUMBER))
-# What may stand behind an amount that is added to a date.
-_SHIFT = Terminal(
-    "shift",
-    sequence(
-        choice(*(Literal(f" {unit}") for unit in UNITS)),
-        optional(choice(*(Literal(f" {mode}") for mode in MODES))),
-    ),
-)
+# What may stand behind an amount that is added to a date. None is the beginning of another one.
+_MODED = (f"{unit} {mode}" for unit in UNITS if unit in CALENDAR_UNITS for mode in MODES)
+_EVEN = (unit for unit in UNITS if unit not in CALENDAR_UNITS)
+_SHIFT = Terminal("shift", choice(*(Literal(f" {by}") for by in (*_EVEN, *_MODED))))
 
 
 def _member(node: Node) -> Node:
