@@ -71,7 +71,9 @@ def _patterns() -> _Patterns:
     start = f"(?P<path>{path}) (?P<head>{head}) "
     quotes = f"(?P<quotes>(?: <- {string})*)"
     return _Patterns(
-        line=re.compile(f"{start}(?:(?P<working>{working}) = )?(?P<value>{value}){quotes}"),
+        line=re.compile(
+            f"{start}(?:(?:(?P<symbol>{working}) = )?(?P<working>{working}) = )?(?P<value>{value}){quotes}"
+        ),
         start=re.compile(f"{start}(?=[\\[{{])"),
         end=re.compile(quotes),
         field=re.compile(f"({string}): "),
@@ -95,8 +97,8 @@ def usual(line: RawLine) -> Line | None:
 
 
 def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
-    value, working = _scalar(match["value"]), match["working"]
-    if value is None or (working is not None and _ODD.search(working) and _odd(working)):
+    value, working, symbol = _scalar(match["value"]), match["working"], match["symbol"]
+    if value is None or any(map(_odd, filter(None, (working, symbol)))):
         return None
     value_at = line.at + match.start("value")
     return Scalar(
@@ -105,11 +107,15 @@ def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
         value=value,
         value_at=value_at,
         value_text=match["value"],
+        symbol=symbol,
+        symbol_at=0 if symbol is None else line.at + match.start("symbol"),
     )
 
 
 def _odd(working: str) -> bool:
     """Whether a working may hold a number of too many digits or a date that does not exist."""
+    if _ODD.search(working) is None:
+        return False
     return bool(_LONG.search(working)) or any(_scalar(text) is None for text in _TIMES.findall(working))
 
 
