@@ -147,8 +147,7 @@ def _outside(at: Stumble) -> Finding | None:
     return Finding(
         at.span,
         f"expected a declaration, found {at.found}",
-        "steps stand below a procedure, indented; others are version, numbers, now, record, enum, table and "
-        "example",
+        "steps stand indented below a procedure; others: version, numbers, now, record, enum, table, example",
     )
 
 
