@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from guard.errors import RequestError
 from guard.procedure.execute import Program
-from guard.procedure.expected import EndKind
+from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
 from tests.faults.faithful import NONCE, Mutant, Sample, carried_out
@@ -182,8 +182,8 @@ class _Writer:
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> Program:
-    return load(text, "made.proc").procedures["made"]
+def _compiled(text: str, form: Form) -> Program:
+    return load(text, "made.proc").procedures["made"].in_form(form)
 
 
 @st.composite
@@ -191,7 +191,7 @@ def samples(draw: st.DrawFn) -> Sample:
     """Procedures with inputs and decisions, carried out to their end."""
     writer = _Writer(draw)
     text = writer.procedure()
-    program = _compiled(text)
+    program = _compiled(text, draw(st.sampled_from(Form)))
     small = st.integers(-9, 60)
     inputs: dict[str, Value] = program.accept(
         {

@@ -29,6 +29,7 @@ ONE_DEPARTURE = {
     "swapped",
     "regrouped",
     "without_working",
+    "without_symbol",
     "with_working",
     "longer",
     "quoted",

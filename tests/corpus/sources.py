@@ -8,12 +8,14 @@ from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
+from guard.procedure.expected import EndKind
 from guard.procedure.load import load
 from guard.procedure.types import Value
 from tests.corpus import chains, finqa, gsm8k
 from tests.corpus.problems import Problem
 from tests.faults.faithful import Sample, carried_out
 from tests.traces import Case, cases
+from tests.worked import every
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 # Inputs and decisions of examples that have none of their own.
@@ -30,7 +32,11 @@ def from_problem(problem: Problem) -> Sample:
 
 
 def from_examples() -> Iterator[Sample]:
-    """The procedures of `examples/` that say how they are carried out."""
+    """The procedures of `examples/` that say how they are carried out, and their worked cases."""
+    for case in every():
+        if case.end is not EndKind.FAILED:
+            text = case.file.read_text("utf-8")
+            yield carried_out(text, case.program, case.inputs, case.decisions)
     for file in sorted(EXAMPLES.glob("**/*.proc")):
         text = file.read_text("utf-8")
         for program in load(text, file.name).procedures.values():
@@ -45,7 +51,7 @@ def from_cases() -> Iterator[Sample]:
     """What the cases of `tests/cases` that pass carry out, each once."""
     seen: set[tuple[object, ...]] = set()
     for case in cases():
-        sample = _from_case(case) if case.verdict == "passed" else None
+        sample = _from_case(case) if case.verdict == "passed" and not case.tolerant else None
         if sample is not None and (key := (id(sample.program), sample.trace)) not in seen:
             seen.add(key)
             yield sample

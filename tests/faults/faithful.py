@@ -75,9 +75,10 @@ Injector = Callable[[Sample, int], Iterator[Mutant]]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A cell in its line: offsets from the line's start. `working` is None where there is none."""
+    """A cell in its line: offsets from the line's start. What a cell does not have is None."""
 
-    lead_at: int
+    at: int  # where it starts, behind its lead
+    symbol: str | None  # the expression as it is written in the procedure
     working: str | None
     working_at: int
     value: str | None  # None in a line whose value comes in later lines
@@ -89,14 +90,15 @@ def spots(expected: Expected, value: Value) -> list[Spot]:
     at = len(f"{expected.path} {expected.head} ")
     found = []
     for cell in expected.cells:
-        lead_at, at = at, at + len(cell.lead)
+        start = at + len(cell.lead)
+        at += len(cell.given)
         working_at, working = at, None
         spelling = spell(value, cell.type) if expected.decision is not None else cell.spelling
         if cell.working is not None:
             working = "".join(part for part in cell.working if isinstance(part, str))
             at += len(working) + (0 if cell.bare else len(" = "))
         shown = None if cell.bare else spelling
-        found.append(Spot(lead_at, working, working_at, shown, at))
+        found.append(Spot(start, cell.symbol, working, working_at, shown, at))
         at += len(shown or "")
     return found
 

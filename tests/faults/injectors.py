@@ -29,6 +29,7 @@ INJECTORS: Final[Mapping[str, Injector]] = {
         workings.swapped,
         workings.regrouped,
         workings.without_working,
+        workings.without_symbol,
         workings.with_working,
         workings.longer,
         workings.quoted,

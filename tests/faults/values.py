@@ -136,7 +136,7 @@ def _refused(expected: Expected, decision: Decision, value: Value) -> Iterator[t
         case int() | Fraction() if _is_number(value):
             candidates = [-(10**6), -1, 0, 51, 10**6]
         case tuple() if value and decision.at_most is not None:
-            candidates = [value * (decision.at_most + 1)]
+            candidates = [(value * (decision.at_most + 1))[: decision.at_most + 1]]
         case tuple() if value:
             candidates = [_emptied(value)]
         case _:

@@ -113,13 +113,21 @@ def regrouped(sample: Sample, index: int) -> Iterator[Mutant]:
 
 def without_working(sample: Sample, index: int) -> Iterator[Mutant]:
     """The value alone."""
-    for spot, working in _workings(sample, index):
+    for spot, _ in _workings(sample, index):
         if spot.value is not None:
             line = sample.lines[index + 1]
-            changed = f"{line[: spot.working_at]}{line[spot.working_at + len(working) + 3 :]}"
-            yield changed_line(
-                sample, index, changed, "wrong_expression", spot.working_at, name="without_working"
-            )
+            changed = f"{line[: spot.at]}{line[spot.value_at :]}"
+            yield changed_line(sample, index, changed, "wrong_expression", spot.at, name="without_working")
+
+
+def without_symbol(sample: Sample, index: int) -> Iterator[Mutant]:
+    """The working alone, where the line must also show the expression as it is written; another expression."""
+    for spot, _ in _workings(sample, index):
+        if spot.symbol is not None:
+            line = sample.lines[index + 1]
+            for other in ("", f"{spot.symbol} + 1 = ", f"not_{spot.symbol} = "):
+                changed = f"{line[: spot.at]}{other}{line[spot.working_at :]}"
+                yield changed_line(sample, index, changed, "wrong_expression", spot.at, name="without_symbol")
 
 
 def with_working(sample: Sample, index: int) -> Iterator[Mutant]:
