@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 from guard.procedure.execute import Program, reference
@@ -35,7 +36,15 @@ class Sample:
     @property
     def lines(self) -> list[str]:
         """The faithful trace, line by line, with its frame."""
-        return self.trace.splitlines()
+        return list(self._lines)
+
+    @cached_property
+    def _lines(self) -> tuple[str, ...]:
+        return tuple(self.trace.split("\n")[:-1])
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return tuple(accumulate(len(line) + 1 for line in self._lines))
 
     def path(self, index: int) -> str:
         """The number of a step; behind the last one there is none."""
@@ -43,9 +52,9 @@ class Sample:
 
     def start(self, index: int) -> int:
         """Where a step's line starts; behind the last one, the closing line's."""
-        return sum(len(line) + 1 for line in self.lines[: index + 1])
+        return self._starts[index]
 
-    @property
+    @cached_property
     def paths(self) -> frozenset[str]:
         """The numbers of all steps."""
         return frozenset(expected.path for expected, _ in self.steps)
