@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
 from guard.cli import main
+from guard.dialect.lark import Level
 from guard.procedure.execute import reference
 from guard.procedure.expected import Ending, EndKind
 from guard.trace import render
+from tests.dialect.readers import assert_takes, behind, narrowed
 from tests.published import RULES, TOLERANCES
 from tests.situations import SITUATIONS
 from tests.traces import Blame
@@ -106,6 +108,15 @@ def test_each_mutant_gives_its_violation(case: Worked, mutant: Mutant) -> None:
     assert Blame(kind=violation.kind, step=violation.step, at=violation.at) == mutant.blame
     assert case.trace is not None
     assert case.trace.startswith(checker.verified)
+
+
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
+@pytest.mark.parametrize("case", TRACED, ids=name)
+def test_the_grammar_of_what_is_left_takes_the_rest(case: Worked, level: Level) -> None:
+    steps, _ = reference(case.program, case.inputs, case.decisions)
+    for at in (0, len(steps) // 2):
+        made = narrowed(case.program, case.inputs, steps, at, level=level, stop=False)
+        assert_takes(made.grammar, behind(case.program, steps, at, made))
 
 
 @pytest.mark.parametrize("folder", folders())
