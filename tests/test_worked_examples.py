@@ -140,7 +140,7 @@ def test_an_example_has_a_trace_and_mutants_of_several_kinds(folder: str) -> Non
 def test_the_command_says_the_same(case: Worked, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert case.trace is not None
     file = tmp_path / "trace.txt"
-    command = ["check", str(procedure_file(case.folder)), "--procedure", case.folder, "--json"]
+    command = ["check", str(procedure_file(case.folder)), "--json"]
     command += ["--inputs", json.dumps(case.given), "--trace", str(file), "--nonce", NONCE]
     file.write_text(case.trace, "utf-8")
     assert main(command) == 0
