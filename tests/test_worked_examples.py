@@ -17,9 +17,14 @@ from guard.cli import main
 from guard.dialect.lark import Level
 from guard.procedure.execute import reference
 from guard.procedure.expected import Ending, EndKind
+from guard.run.messages import Close, Ended, Finish, Message, Open, Outcome, RunEvent, Text
+from guard.run.opening import Job
+from guard.run.policy import Policy
+from guard.run.run import Run
 from guard.trace import render
 from tests.dialect.readers import assert_takes, behind, narrowed
 from tests.published import RULES, TOLERANCES
+from tests.run.procedures import PREFILL
 from tests.situations import SITUATIONS
 from tests.traces import Blame
 from tests.worked import Mutant, Worked, every, folders, procedure, procedure_file, worked
@@ -108,6 +113,40 @@ def test_each_mutant_gives_its_violation(case: Worked, mutant: Mutant) -> None:
     assert Blame(kind=violation.kind, step=violation.step, at=violation.at) == mutant.blame
     assert case.trace is not None
     assert case.trace.startswith(checker.verified)
+
+
+def carried_out(case: Worked, first: str) -> Finish:
+    """A run on a model that writes `first`, and whenever it is asked to go on the faithful rest."""
+    assert case.trace is not None
+    messages: tuple[Message, ...] = ({"role": "user", "content": "Go."},)
+    job = Job(program=case.program, inputs=case.inputs, nonce=NONCE, messages=messages)
+    run = Run(job, Policy(), (PREFILL,))
+    commands, says = [*run.start()], first
+    events: list[RunEvent] = []
+    while True:
+        for command in commands:
+            match command:
+                case Open(prefix=prefix):
+                    assert says.startswith(prefix)
+                    events = [Text(says.removeprefix(prefix), 1), Ended("stop", None)]
+                    says = case.trace
+                case Close():
+                    events = []
+                case Finish():
+                    return command
+                case _:
+                    pass
+        commands = run.handle(events.pop(0))
+
+
+@pytest.mark.parametrize(("case", "mutant"), MUTANTS, ids=name)
+def test_a_run_cuts_each_mutant_and_comes_to_the_faithful_trace(case: Worked, mutant: Mutant) -> None:
+    finish = carried_out(case, mutant.response)
+    assert finish.outcome is Outcome.ACCEPTED_AFTER_RETRY
+    assert [(violation.kind, violation.step) for violation in finish.violations] == [
+        (mutant.blame.kind, mutant.blame.step)
+    ]
+    assert finish.trace == case.trace
 
 
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
