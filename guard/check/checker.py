@@ -226,6 +226,7 @@ class Checker:
             case Unreadable() as unreadable:
                 self._take_unreadable(unreadable, out)
             case TooLong() as limit:
+                self.choose(line.text.partition(" ")[0])
                 self._too_long(limit, out)
 
     def _is_aside(self, event: Event) -> bool:

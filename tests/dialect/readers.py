@@ -15,7 +15,8 @@ from guard.procedure.expected import Expected
 from guard.procedure.types import Value
 from guard.trace import render
 from tests.dialect.gbnf_reader import Gbnf
-from tests.strategies import NONCE, sent
+from tests.faults.faithful import sent
+from tests.strategies import NONCE
 
 Steps = Sequence[tuple[Expected, Value]]
 
