@@ -18,6 +18,7 @@ PATTERNS = [(re.compile(part.get("match") or part["begin"]), part) for part in P
 
 # Where each word that may also be a name stands when it is none.
 SOFT = {
+    "import": 'import "a.proc"',
     "version": 'version "1"',
     "numbers": "numbers round up",
     "record": "record A {",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants
-from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
+from guard.procedure.declared import SIMPLE_TYPES, Types, count, elsewhere, twice
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
+from guard.procedure.imports import Imported
 from guard.procedure.model import (
     Assign,
     Branch,
@@ -23,6 +24,7 @@ from guard.procedure.model import (
     Judge,
     Module,
     Numbers,
+    Origin,
     Parameter,
     Procedure,
     Require,
@@ -46,22 +48,22 @@ MAX_BOUND: Final = 10_000
 MAX_STEPS: Final = 2_000
 
 
-def build(tree_: Node, faults: Faults) -> Module | None:
+def build(tree_: Node, faults: Faults, imported: Imported | None = None) -> Module | None:
     """Give the model of a tree; what is wrong with single words of it goes to `faults`.
 
     None where the text is larger than a file may be. Types named in `faults.doubtful` may be declared in
     lines that could not be read.
     """
-    builder = _Builder(faults)
+    builder = _Builder(faults, imported or Imported())
     module = builder.module(tree_)
     return None if builder.steps > MAX_STEPS else module
 
 
 class _Builder:
-    def __init__(self, faults: Faults) -> None:
-        self.faults = faults
+    def __init__(self, faults: Faults, imported: Imported) -> None:
+        self.faults, self.imported = faults, imported
         self.terms = Terms(faults)
-        self.types = Types(faults, self.terms)
+        self.types = Types(faults, self.terms, imported)
         self.steps = 0
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
@@ -75,18 +77,30 @@ class _Builder:
         for node in declarations:
             if node.data in ("record", "enumeration"):
                 self.types.declare(node)
-        for node in declarations:
+        for node in sorted(declarations, key=lambda node: node.data != "numbers"):  # rule all procedures
             self._declare(node)
-        named = {name: self.types.named(name) for name in self.types.declared}
+        named = {**self.imported.types, **{name: self.types.named(name) for name in self.types.declared}}
         return Module(
             version=None if self.version is None else constants.unescaped(self.version, self.faults),
             numbers=self.numbers[1] if self.numbers else Numbers(),
             records={name: type_ for name, type_ in named.items() if isinstance(type_, RecordType)},
             enums={name: type_ for name, type_ in named.items() if isinstance(type_, EnumType)},
-            tables=self.tables,
-            procedures=self.procedures,
+            tables={**self.imported.tables, **self.tables},
+            procedures={**self.imported.procedures, **self.procedures},
             examples=self.examples,
+            file=self.faults.source.name,
+            origins={**self.imported.origins, **self._origins()},
         )
+
+    def _origins(self) -> dict[tuple[str, str], Origin]:
+        declared = {("type", name): token(node.children[0]) for name, node in self.types.declared.items()}
+        declared |= {key: word for key, word in self.seen.items() if key[0] != "example"}
+        source = self.faults.source
+        return {
+            key: Origin(source.name, source.position(span(word).start)[0])
+            for key, word in declared.items()
+            if key[1] != MENDED
+        }
 
     def _declare(self, node: Node) -> None:
         match node.data:
@@ -143,6 +157,8 @@ class _Builder:
     def _new(self, kind: str, word: Token) -> bool:
         """Whether a name is new among its kind; if not, that is reported."""
         self.terms.name(word, f"a {kind}")
+        if elsewhere(self.faults, self.imported, kind, word):
+            return False
         first = self.seen.setdefault((kind, str(word)), word)
         if first is not word and word != MENDED:
             twice(self.faults, word, kind, first)
@@ -199,6 +215,7 @@ class _Builder:
             parameters=self._parameters(parameters, "procedure", text=True),
             result=self.types.resolve(result),
             body=self._block(tree(block), ""),
+            numbers=self.numbers[1] if self.numbers else Numbers(),
             at=span(word),
         )
         if self._new("procedure", word):

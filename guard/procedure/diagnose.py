@@ -147,7 +147,8 @@ def _outside(at: Stumble) -> Finding | None:
     return Finding(
         at.span,
         f"expected a declaration, found {at.found}",
-        "steps stand below a procedure, indented; others are version, numbers, record, enum, table, example",
+        "steps stand below a procedure, indented; others are import, version, numbers, record, enum, table, "
+        "example",
     )
 
 
@@ -229,6 +230,9 @@ def _declaration(at: Stumble) -> Finding | None:
             return Finding(at.span, "an enum's values are separated by |", 'write "a" | "b"')
         case "ENUM" if at.accepts == {"STRING"}:
             return Finding(at.span, "an enum's values are texts in quotes", 'write "a" | "b"')
+        case "IMPORT" if at.accepts == {"STRING"}:
+            advice = 'write import "tables/fees.proc"'
+            return Finding(at.span, "an import names a file as a text in quotes", advice)
         case "VERSION" if at.accepts == {"STRING"}:
             return Finding(at.span, "a version is a text in quotes", 'write version "1.2"')
         case "NUMBERS" if "COMMA" in at.accepts:

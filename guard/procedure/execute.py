@@ -425,6 +425,7 @@ class _Compiler:
             shown=call_shown(callee.name, [compiled(expr, self.scope) for expr in step.arguments]),
             inputs=tuple((one.name, argument(expr, one.type, self.scope)) for one, expr in given),
             body=callee.block,
+            exact=callee.numbers.carry_exact,
         )
 
     def _decide(self, step: Extract | Judge, base: str) -> DecideStep:

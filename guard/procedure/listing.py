@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from guard.procedure.lattice import fields_text, type_text
 from guard.procedure.model import (
@@ -87,9 +88,10 @@ def _lines(steps: Iterable[Step], depth: int, base: str, module: Module, *, full
             case Do(procedure=name):
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
                 callee = module.procedures[name]
-                yield f"{indent}  {_head(callee)}"
-                number = f"{base}{step.number}."
-                yield from _lines(callee.body, depth + 1, number, module, full=full)
+                other = callee.numbers != module.numbers
+                yield f"{indent}  {_head(callee)}{', ' + _numbers(callee.numbers) if other else ''}"
+                number, around = f"{base}{step.number}.", replace(module, numbers=callee.numbers)
+                yield from _lines(callee.body, depth + 1, number, around, full=full)
             case _:
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
 

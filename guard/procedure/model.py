@@ -6,7 +6,7 @@ As with expressions, the place of a node (`at`) is left out of comparisons.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf, place
@@ -277,18 +277,35 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure as written, its steps numbered."""
+    """A procedure as written, its steps numbered. `numbers` are the rules of its file."""
 
     name: str
     parameters: tuple[Parameter, ...]
     result: Type
     body: tuple[Step, ...]
+    numbers: Numbers = Numbers()
     at: Span = place()
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a name is declared: the file as messages call it, and the line, from 1."""
+
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """The place for a message."""
+        return f"{self.file}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
-    """All of one file."""
+    """All of one file, and of the files that it imports what they declare.
+
+    `origins` has the place of each type, table and procedure, by its kind and name.
+    """
 
     version: str | None
     numbers: Numbers
@@ -297,3 +314,18 @@ class Module:
     tables: dict[str, Table]
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
+    file: str = ""
+    origins: dict[tuple[str, str], Origin] = field(default_factory=dict, compare=False)
+
+    @property
+    def own_tables(self) -> dict[str, Table]:
+        """The tables of this file itself."""
+        return {name: table for name, table in self.tables.items() if self._owns("table", name)}
+
+    @property
+    def own_procedures(self) -> dict[str, Procedure]:
+        """The procedures of this file itself."""
+        return {name: found for name, found in self.procedures.items() if self._owns("procedure", name)}
+
+    def _owns(self, kind: str, name: str) -> bool:
+        return self.origins[kind, name].file == self.file

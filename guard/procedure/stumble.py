@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # What begins a declaration, and what people begin one with who think of another language.
 DECLARATIONS: Final = {
+    "import": "import",
     "version": "version",
     "numbers": "numbers",
     "record": "record",
@@ -32,6 +33,9 @@ DECLARATIONS: Final = {
     "class": "record",
     "struct": "record",
     "type": "record",
+    "include": "import",
+    "use": "import",
+    "using": "import",
 }
 STEPS: Final = frozenset(
     {

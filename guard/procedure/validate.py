@@ -75,9 +75,9 @@ def validate(
     tables = {name: table for name, table in module.tables.items() if is_certain(table)}
     faults = Faults(source, doubt.names | (module.tables.keys() - tables.keys()))
     types: dict[str, dict[str, Type]] = {}
-    for table in tables.values():
-        check_table(table, faults)
-    for procedure in module.procedures.values():
+    for name in module.own_tables.keys() & tables.keys():
+        check_table(tables[name], faults)
+    for procedure in module.own_procedures.values():
         clashes, faulty = Faults(source), doubt.touches(procedure)
         doubtful = doubt.names if faulty else frozenset[str]()
         scope = types_of(procedure, Scope({}, tables, module.numbers, module.procedures), doubtful, clashes)
