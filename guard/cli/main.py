@@ -232,7 +232,10 @@ def _library(file: Path, root: Path | None) -> Library:
 
 
 def _program(arguments: argparse.Namespace) -> Program:
-    return _chosen(_library(arguments.file, arguments.root), arguments)
+    """Give the procedure that is to be run. Raises `ConversationError` where it cannot be."""
+    program = _chosen(_library(arguments.file, arguments.root), arguments)
+    program.require_runnable()
+    return program
 
 
 def _chosen(library: Library, arguments: argparse.Namespace) -> Program:
@@ -346,8 +349,9 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
     program = _chosen(library, arguments)
     given = arguments.inputs
     inputs = program.example_inputs if given is None else program.accept(_json_object(given, "--inputs"))
-    instructions = prompt.instructions(program)
-    closing = None if inputs is None else prompt.closing(program, inputs, SHOWN_NONCE)
+    run = not program.tool_steps
+    instructions = prompt.instructions(program) if run else None
+    closing = prompt.closing(program, inputs, SHOWN_NONCE) if run and inputs is not None else None
     if arguments.json:
         out.json(
             {
@@ -360,6 +364,11 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
                 "compiled": compiled(library.module, program),
             }
         )
+        return OK
+    if instructions is None:
+        out.line(program.numbered)
+        out.line()
+        out.line(out.styled("# it has tool steps and is not run yet: there is no prompt for it", Style.FAINT))
         return OK
     out.line(out.styled("# in the leading system message", Style.FAINT))
     out.line(instructions)
@@ -459,7 +468,7 @@ def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
 
     def ready(addresses: Addresses) -> None:
         out.line(f"serving {addresses.client}/v1, admin {addresses.admin}")
-        out.line(f"procedures: {', '.join(config.programs)}")
+        out.line(f"procedures: {', '.join(config.bindable)}")
 
     run(build(config), ready=ready)
     return OK

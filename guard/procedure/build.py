@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from guard.procedure import constants
+from guard.procedure import constants, tools
 from guard.procedure.declared import SIMPLE_TYPES, Types, count, elsewhere, twice
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
 from guard.procedure.imports import Imported
 from guard.procedure.model import (
+    Always,
     Assign,
     Branch,
     Check,
@@ -32,6 +33,7 @@ from guard.procedure.model import (
     Row,
     Step,
     Table,
+    Tool,
     While,
 )
 from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf
@@ -68,6 +70,8 @@ class _Builder:
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
         self.tables: dict[str, Table] = {}
+        self.tools: dict[str, Tool] = {}
+        self.rules: list[Always] = []
         self.procedures: dict[str, Procedure] = {}
         self.examples: dict[str, Example] = {}
         self.seen: dict[tuple[str, str], Token] = {}
@@ -88,6 +92,8 @@ class _Builder:
             tables={**self.imported.tables, **self.tables},
             procedures={**self.imported.procedures, **self.procedures},
             examples=self.examples,
+            tools={**self.imported.tools, **self.tools},
+            rules=(*self.imported.rules.values(), *self.rules),
             file=self.faults.source.name,
             origins={**self.imported.origins, **self._origins()},
         )
@@ -112,6 +118,10 @@ class _Builder:
                 self._numbers(node)
             case "table":
                 self._table(node)
+            case "tool":
+                self._tool(node)
+            case rule if rule in tools.RULES:
+                self.rules.append(tools.rule(node, self.faults))
             case "procedure":
                 self._procedure(node)
             case "example":
@@ -177,6 +187,13 @@ class _Builder:
         )
         if self._new("table", word):
             self.tables[table.name] = table
+
+    def _tool(self, node: Node) -> None:
+        name, parameters, result, effect = parts(node)
+        word, takes = token(name), self._parameters(parameters, "tool")
+        tool = tools.tool(word, takes, self.types.resolve(result), token(effect), self.faults)
+        if self._new("tool", word):
+            self.tools[tool.name] = tool
 
     def _hit(self, node: Node) -> Hit:
         policy = " ".join(str(word) for word in parts(node) if word is not None)
@@ -284,6 +301,8 @@ class _Builder:
                     label=label,
                     at=at,
                 )
+            case kind if kind in tools.STEPS:
+                return tools.step(node, number, label, self.terms, lambda end, of: self._end(end, of, None))
             case "extract" | "judge":
                 return self._decision(node, number, label)
             case "for":

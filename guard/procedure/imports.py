@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from guard.procedure.model import Module, Origin, Procedure, Table
+from guard.procedure.model import Always, Module, Origin, Procedure, Table, Tool
 from guard.procedure.types import Type
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Imported:
     types: dict[str, Type] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     procedures: dict[str, Procedure] = field(default_factory=dict)
+    tools: dict[str, Tool] = field(default_factory=dict)
+    rules: dict[Origin, Always] = field(default_factory=dict)  # each stands in a line of its own
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
 
     def add(self, module: Module, at: Span, faults: Faults) -> None:
@@ -81,6 +83,8 @@ class Imported:
         self.types.update({**module.records, **module.enums})
         self.tables.update(module.tables)
         self.procedures.update(module.procedures)
+        self.tools.update(module.tools)
+        self.rules.update({rule.origin: rule for rule in module.rules})
 
 
 def chain(paths: Iterable[str], path: str) -> str:

@@ -221,7 +221,7 @@ def _empty(source: Source) -> Problem:
 
 def _try_example(program: Program, faults: Faults) -> None:
     """Execute a program's example; where that does not come to an end, the example is wrong."""
-    if program.example is None:
+    if program.example is None or program.tool_steps:  # there are no results of its calls
         return
     at = program.example.at
     try:
