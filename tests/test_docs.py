@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from guard.check.verdict import Kind
+from guard.errors import ProcedureError
 from guard.procedure.load import load
 from guard.run.messages import Outcome, StepClass
 from guard.wire.fields import OTHER, RULES
@@ -64,6 +67,15 @@ def test_the_procedure_of_the_language_reference_is_one() -> None:
     library = load(text, "grammars/README.md")
     assert list(library.procedures) == ["invoice"]
     assert not library.warnings
+
+
+def test_the_tools_of_the_language_reference_are_some_and_its_rules_hold() -> None:
+    [text] = re.findall(r"```\n(always .*?)```", LANGUAGE, re.DOTALL)
+    library = load(text, "grammars/README.md")
+    assert not library.warnings
+    assert all(program.tool_steps for program in library.procedures.values())
+    with pytest.raises(ProcedureError, match="without a confirmation"):
+        load(re.sub("  confirm close.*\n", "", text))
 
 
 def test_a_source_distribution_holds_what_its_readme_needs() -> None:

@@ -268,6 +268,8 @@ def _loop(at: Stumble) -> Finding | None:
 
 def _tool(at: Stumble) -> Finding | None:
     """Steps that use tools or speak."""
+    if at.kind == "EQUAL":
+        return None
     name = at.line[1] if len(at.line) > 1 else "cancel_order"
     if at.kind == "CALL" and at.wants_value and at.before != "EQUAL":
         advice = "write order = call get_order(order_id), and use order below"
@@ -318,6 +320,7 @@ def _decision(at: Stumble) -> Finding | None:
 
 EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_point, _numeral, _doubled, _operator)
 STEP_RULES: Final[tuple[Rule, ...]] = (
+    _tool,
     _reserved,
     _equals,
     _chain,
@@ -326,6 +329,5 @@ STEP_RULES: Final[tuple[Rule, ...]] = (
     _end,
     _rounding,
     _loop,
-    _tool,
     _decision,
 )
