@@ -10,8 +10,11 @@ import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import ProcedureError
+from guard.procedure.execute import reference
 from guard.procedure.load import load
+from guard.procedure.model import Hit, StepKind
 from guard.run.messages import Outcome, StepClass
+from guard.trace import render
 from guard.wire.fields import OTHER, RULES
 
 ROOT = Path(__file__).parent.parent
@@ -76,6 +79,27 @@ def test_the_tools_of_the_language_reference_are_some_and_its_rules_hold() -> No
     assert all(program.tool_steps for program in library.procedures.values())
     with pytest.raises(ProcedureError, match="without a confirmation"):
         load(re.sub("  confirm close.*\n", "", text))
+
+
+SHOWN = re.findall(r"```proc\n(.*?)```\n```trace\n(.*?)```", LANGUAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("text", "trace"), SHOWN)
+def test_what_the_language_reference_carries_out_comes_to_these_lines(text: str, trace: str) -> None:
+    library = load(text, "grammars/README.md")
+    assert not library.warnings
+    program = next(one for one in library.procedures.values() if one.example is not None)
+    steps, _ = reference(program, program.example_inputs or {}, program.example_decisions or {})
+    lines = render.trace(program, steps, "3fa92c").splitlines()[1:-1]
+    assert lines == trace.splitlines()
+
+
+def test_the_language_reference_carries_out_every_construct() -> None:
+    programs = [one for text, _ in SHOWN for one in load(text, "grammars/README.md").procedures.values()]
+    kinds = {kind for program in programs for kind in program.step_numbers.values()}
+    unrun = {StepKind.CALL, StepKind.CONFIRM, StepKind.SAY}  # they have no trace yet
+    assert kinds | {StepKind.RESULT} | unrun == set(StepKind)
+    assert {table.hit for program in programs for table in program.module.tables.values()} == set(Hit)
 
 
 def test_a_source_distribution_holds_what_its_readme_needs() -> None:
