@@ -27,28 +27,23 @@ _WORD: Final = re.compile(r"\w+")
 
 def read(word: Token, faults: Faults) -> tuple[Expr, ...]:
     """Give the parts of a wording: constant strings, and names and fields between them."""
-    whole = constants.unescaped(word, faults)
-    if not whole.strip():
-        faults(
-            constants.place(word), "the wording is empty", 'write what is to be said, such as say "Hello."'
-        )
+    if not word.value[1:-1].strip():
+        advice = 'write what is to be said, such as say "Hello."'
+        faults(constants.place(word), "the wording is empty", advice)
+    if not constants.unescaped(word, faults).strip():  # it is wrong as a whole
         return ()
     parts: list[Expr] = []
-    constant = ""
     for part in _pieces(word, faults):
-        if isinstance(part, str):
-            constant += part
-            continue
-        if constant:
-            parts.append(Literal(constant, StringType()))
-        parts.append(part)
-        constant = ""
-    if constant:
-        parts.append(Literal(constant, StringType()))
+        before = parts[-1] if parts else None
+        if isinstance(part, Literal) and isinstance(before, Literal):
+            joined, at = f"{before.value}{part.value}", Span(before.at.start, part.at.end)
+            parts[-1] = Literal(joined, StringType(), at)
+        else:
+            parts.append(part)
     return tuple(parts)
 
 
-def _pieces(word: Token, faults: Faults) -> Iterator[str | Expr]:
+def _pieces(word: Token, faults: Faults) -> Iterator[Expr]:
     start = (word.start_pos or 0) + 1
     for piece in _PIECE.finditer(word.value[1:-1]):
         at = Span(start + piece.start(), start + piece.end())
@@ -61,9 +56,10 @@ def _pieces(word: Token, faults: Faults) -> Iterator[str | Expr]:
                 advice = "give the value a name in a step before, and write {name}; {{ is the sign itself"
                 faults(at, f"between braces stands a name or field, found {quoted(piece['inner'])}", advice)
         elif piece[0] in ("{{", "}}"):
-            yield piece[0][0]
+            yield Literal(piece[0][0], StringType(), at)
         else:
-            yield constants.unescaped(Token("STRING", f'"{piece[0]}"', start_pos=at.start - 1), faults)
+            constant = Token("STRING", f'"{piece[0]}"', start_pos=at.start - 1)
+            yield Literal(constants.unescaped(constant, faults), StringType(), at)
 
 
 def _value(inner: str, start: int) -> Expr:
