@@ -13,6 +13,7 @@ from guard.procedure.model import (
     Assign,
     Branch,
     Check,
+    Clock,
     Deny,
     Do,
     End,
@@ -69,6 +70,7 @@ class _Builder:
         self.steps = 0
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
+        self.clock: Clock | None = None
         self.tables: dict[str, Table] = {}
         self.tools: dict[str, Tool] = {}
         self.rules: list[Always] = []
@@ -92,6 +94,7 @@ class _Builder:
             tables={**self.imported.tables, **self.tables},
             procedures={**self.imported.procedures, **self.procedures},
             examples=self.examples,
+            clock=self.clock,
             tools={**self.imported.tools, **self.tools},
             rules=(*self.imported.rules.values(), *self.rules),
             file=self.faults.source.name,
@@ -116,6 +119,10 @@ class _Builder:
                 self.version = token(node.children[0])
             case "numbers":
                 self._numbers(node)
+            case "clock":
+                if self.clock is not None:
+                    self.faults(span(node), "a file has one time zone", "leave one of them out")
+                self.clock = Clock(constants.unescaped(token(node.children[0]), self.faults), span(node))
             case "table":
                 self._table(node)
             case "tool":

@@ -377,6 +377,14 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """`now in "zone"`: a run that is not given its time is given that of the guard's clock, in this zone."""
+
+    zone: str
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """All of one file, and of the files that it imports what they declare.
 
@@ -390,6 +398,7 @@ class Module:
     tables: dict[str, Table]
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
+    clock: Clock | None = None
     tools: dict[str, Tool] = field(default_factory=dict)
     rules: tuple[Always, ...] = ()
     file: str = ""

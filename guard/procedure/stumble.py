@@ -20,6 +20,7 @@ DECLARATIONS: Final = {
     "import": "import",
     "version": "version",
     "numbers": "numbers",
+    "now": "now",
     "record": "record",
     "enum": "enum",
     "table": "table",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_type, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
+from guard.procedure.clock import check_clock
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain
 from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
@@ -92,6 +93,7 @@ def validate(
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
+    check_clock(module, faults)
     check_nesting(module, faults)
     check_tools(module, faults)
     certain = [found for found in module.own_procedures.values() if not doubt.touches(found)]
