@@ -35,6 +35,8 @@ SOFT = {
     "to": "a to 2",
     "at": "at most 3",
     "most": "at most 3",
+    "by": "sort(x for x in xs by x.price)",
+    "desc": "sort(x for x in xs desc)",
 }
 WORDS = {
     str(terminal.pattern.value)

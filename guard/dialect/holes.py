@@ -13,6 +13,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     StringType,
@@ -72,6 +73,8 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
             return choice(*(Literal(quoted(option)) for option in options))
         case StringType() | TextType():
             return STRING if spelling is None or len(spelling) <= STRING_CHARS else Literal(spelling)
+        case NothingType() | ListType(item=NothingType()):
+            return Literal("[]")
         case ListType(item=item):
             return _list(hole(item), LIST_ITEMS if at_most is None else at_most)
         case RecordType(fields=fields):

@@ -12,7 +12,7 @@ from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import is_number
-from guard.procedure.nodes import Expr, ListOf, RecordOf
+from guard.procedure.nodes import Aggregate, Expr, ListOf, RecordOf
 from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
@@ -123,6 +123,11 @@ def _leaf(
 
 
 def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # noqa: A002
+    match expression.expr:
+        case ListOf(()):
+            return True
+        case Aggregate(function="list"):
+            return None  # its terms may be the values themselves
     if not expression.single:
         return False
     if copied and (expression.type == type or not is_number(type)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from guard.procedure.lattice import fields_text, type_text
+from guard.procedure.library import ROUNDING
 from guard.procedure.model import (
     AnyCell,
     Assign,
@@ -268,7 +269,7 @@ def _tables(procedure: Procedure, module: Module) -> list[Table]:
 
 def _rounds(procedure: Procedure, module: Module) -> bool:
     steps = _steps(procedure, module)
-    return "round" in called(procedure, module) or any(
+    return bool(ROUNDING & called(procedure, module)) or any(
         isinstance(step, Assign) and step.places is not None for step in steps
     )
 

@@ -47,6 +47,11 @@ class EnumType:
 
 
 @dataclass(frozen=True, slots=True)
+class NothingType:
+    """What the items of `[]` are of: no value at all, so that it joins with every type."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListType:
     """Values of one type in order."""
 
@@ -70,7 +75,16 @@ class RecordType:
 
 
 Type = (
-    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
+    IntType
+    | DecimalType
+    | PercentType
+    | BoolType
+    | StringType
+    | TextType
+    | EnumType
+    | NothingType
+    | ListType
+    | RecordType
 )
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is

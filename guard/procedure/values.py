@@ -21,6 +21,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     Rounding,
@@ -164,6 +165,8 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
             return lambda value: "true" if value else "false"
         case StringType() | TextType() | EnumType():
             return encode_basestring
+        case NothingType():
+            return str
         case ListType(item):
             return _list_speller(_speller(item, json))
         case RecordType(fields):
@@ -234,6 +237,8 @@ def wanted(type: Type) -> str:  # noqa: A002
             return "a text"
         case EnumType(options):
             return "one of " + ", ".join(map(encode_basestring, options))
+        case NothingType():
+            return "nothing"
         case ListType():
             return "a list"
         case RecordType(fields):
@@ -315,6 +320,8 @@ def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
             return value if isinstance(value, bool) else None
         case StringType() | TextType() | EnumType():
             return normalize("NFC", value) if isinstance(value, str) else None
+        case NothingType():
+            return None
         case ListType(item):
             return _coerce_list(value, item) if isinstance(value, tuple) else None
         case RecordType():

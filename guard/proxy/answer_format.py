@@ -12,6 +12,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     StringType,
@@ -153,6 +154,8 @@ def _json_types(type_: Type) -> set[str]:
             return {"object"}
         case StringType() | TextType() | EnumType():
             return {"string"}
+        case NothingType():
+            return set()
 
 
 def _name(type_: Type) -> str:
