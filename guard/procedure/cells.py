@@ -11,11 +11,12 @@ from guard.procedure.evaluate import Compiled, Env, compiled
 from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
-from guard.procedure.lattice import is_number
+from guard.procedure.lattice import depth, is_number
 from guard.procedure.nodes import Aggregate, Expr, ListOf, RecordOf
 from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
+MOST_PARTS: Final = 100_000  # of a list, all that is in its items counted
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none
 
 Key = tuple[str | int, ...]
@@ -38,6 +39,7 @@ class Leaf:
     finish: Finish
     copied: bool
     bare: bool | None
+    heavy: bool  # a list of lists or records, whose parts may be shared and so many more than it seems
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, Cell]:
         """Give the value that is carried on and the cell. Raises `EvaluationError`."""
@@ -48,6 +50,8 @@ class Leaf:
         carried, seen = self.finish(found)
         if self.copied and shown is not env:
             seen = self.expression.evaluate(shown)
+        if self.heavy and parts_of(carried) > MOST_PARTS:
+            raise EvaluationError(f"a value of more than {MOST_PARTS:,} parts arose")
         try:
             spelling = self.spell(seen)
         except Unspellable as reason:
@@ -119,7 +123,22 @@ def _leaf(
         finish=_finish(type, rule, scope),
         copied=copied,
         bare=_bare(expression, type, copied=copied),
+        heavy=depth(type) > 1 and not expression.single,
     )
+
+
+def parts_of(value: Value) -> int:
+    """Count what a value is made of, up to a little more than may be."""
+    parts = 0
+    waiting: list[Value] = [value]
+    while waiting and parts <= MOST_PARTS:
+        parts += 1
+        match waiting.pop():
+            case tuple() as items:
+                waiting.extend(items)
+            case dict() as fields:
+                waiting.extend(fields.values())
+    return parts
 
 
 def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # noqa: A002
