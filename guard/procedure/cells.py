@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
 from guard.procedure.evaluate import Compiled, Env, compiled
-from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
+from guard.procedure.expected import UNKNOWN, Cell, Form, Unknown, Working, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import depth, is_number
-from guard.procedure.nodes import Aggregate, Expr, ListOf, RecordOf
+from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
+from guard.procedure.text import text
 from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
@@ -28,7 +29,8 @@ class Leaf:
     """A place in a line that carries a value.
 
     `copied` says that the value is an operand's own, unrounded: it is shown as the operand is. `bare` says
-    that no working stands before it; None: where the two are spelled the same.
+    that no working stands before it; None: where the two are spelled the same. `symbol` is the expression
+    as written, where the line shows it.
     """
 
     key: Key
@@ -40,13 +42,15 @@ class Leaf:
     copied: bool
     bare: bool | None
     heavy: bool  # a list of lists or records, whose parts may be shared and so many more than it seems
+    symbol: str | None = None
+    unwritten: bool = False
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, Cell]:
         """Give the value that is carried on and the cell. Raises `EvaluationError`."""
         found = self.expression.evaluate(env)
         working = None if self.bare else self.expression.working(env, shown)
         if found is UNKNOWN:
-            return UNKNOWN, Cell(self.key, self.lead, working, UNKNOWN, None, self.type)
+            return UNKNOWN, self._cell(working, UNKNOWN, None)
         carried, seen = self.finish(found)
         if self.copied and shown is not env:
             seen = self.expression.evaluate(shown)
@@ -58,7 +62,23 @@ class Leaf:
             raise EvaluationError(f"the value is {reason}") from None
         if self.bare is None and working == (spelling,):
             working = None
-        return carried, Cell(self.key, self.lead, working, seen, spelling, self.type)
+        return carried, self._cell(working, seen, spelling)
+
+    def _cell(self, working: Working | None, value: Value | Unknown, spelling: str | None) -> Cell:
+        symbol = self.symbol
+        if symbol is not None and working in {None, (symbol,)}:
+            working, symbol = (symbol,), None
+        return Cell(
+            self.key,
+            self.lead,
+            working,
+            value,
+            spelling,
+            self.type,
+            False,
+            symbol,
+            self.unwritten,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +106,16 @@ class Rule:
     rounding: Rounding | None = None
 
 
-def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body:  # noqa: A002
-    """Compile the right side of a step whose value is of a type."""
+def body(expr: Expr, type: Type, scope: Scope, form: Form, rule: Rule | None = None) -> Body:  # noqa: A002
+    """Compile the right side of a step whose value is of a type, for a form of the trace."""
     rule = rule or Rule()
     leaves: list[Leaf] = []
     lead = ""
     for key, before, inner, kind in _places(expr, type, ()):
         lead += before
         if inner is not None:
-            leaves.append(_leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule))
+            leaf = _leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule)
+            leaves.append(_formed(leaf, inner, form))
             lead = ""
     return Body(tuple(leaves), lead)
 
@@ -102,6 +123,17 @@ def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body
 def argument(expr: Expr, type: Type, scope: Scope) -> Leaf:  # noqa: A002
     """Compile what is given to an input of a type."""
     return _leaf((), "", compiled(expr, scope), type, scope=scope, rule=Rule())
+
+
+def _formed(leaf: Leaf, expr: Expr, form: Form) -> Leaf:
+    match form:
+        case Form.VALUES:
+            return replace(leaf, bare=True, unwritten=not leaf.copied)
+        case Form.WORK:
+            return leaf
+        case Form.FULL:
+            constant = isinstance(expr, Literal) or expr == ListOf(())
+            return leaf if constant else replace(leaf, symbol=text(expr))
 
 
 def _leaf(
@@ -123,7 +155,7 @@ def _leaf(
         finish=_finish(type, rule, scope),
         copied=copied,
         bare=_bare(expression, type, copied=copied),
-        heavy=depth(type) > 1 and not expression.single,
+        heavy=depth(type) > 1,
     )
 
 
@@ -138,6 +170,8 @@ def parts_of(value: Value) -> int:
                 waiting.extend(items)
             case dict() as fields:
                 waiting.extend(fields.values())
+            case _:
+                pass
     return parts
 
 
@@ -147,6 +181,8 @@ def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # 
             return True
         case Aggregate(function="list"):
             return None  # its terms may be the values themselves
+        case _:
+            pass
     if not expression.single:
         return False
     if copied and (expression.type == type or not is_number(type)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_a_sort_is_stable_in_both_directions(ps: tuple[dict[str, Any], ...]) -> 
 @given(ints, st.integers(-1, 10), st.integers(-1, 10), small)
 def test_places_count_from_one_and_others_are_faults(xs: tuple[int, ...], i: int, j: int, x: int) -> None:
     whole = list(xs)
-    cases = {
+    cases: dict[str, tuple[bool, Callable[[], Any]]] = {
         "at(xs, i)": (1 <= i <= len(xs), lambda: whole[i - 1]),
         "put(xs, i, x)": (1 <= i <= len(xs), lambda: (*xs[: i - 1], x, *xs[i:])),
         "insert(xs, i, x)": (1 <= i <= len(xs) + 1, lambda: (*xs[: i - 1], x, *xs[i - 1 :])),

@@ -52,7 +52,8 @@ def test_the_logarithm_is_that_of_its_series(x: Fraction, n: int, mode: Rounding
 
 @given(st.builds(Fraction, st.integers(0, 10**12), st.integers(1, 10**6)), places, modes)
 def test_a_square_root_lies_between_its_neighbours(x: Fraction, n: int, mode: Rounding) -> None:
-    found, step = Fraction(roots.sqrt(x, n, mode)), Fraction(1, 10**n)
+    found = Fraction(roots.sqrt(x, n, mode))
+    step = Fraction(1, 10**n)
     below, above = max(found - step, Fraction(0)), found + step
     assert below**2 <= x <= above**2
     match mode:
@@ -67,9 +68,10 @@ def test_a_square_root_lies_between_its_neighbours(x: Fraction, n: int, mode: Ro
 
 @given(positive, places)
 def test_logarithm_and_exponential_undo_each_other(x: Fraction, n: int) -> None:
-    power = roots.ln(x, 20, HALF_UP)
-    assert abs(roots.exp(power, 20, HALF_UP) - x) <= x * Fraction(2, 10**20) + Fraction(1, 10**20)
-    assert abs(roots.log10(x, n, HALF_UP) * roots.ln(10, 40, HALF_UP) - power) < Fraction(3, 10**n)
+    power = Fraction(roots.ln(x, 20, HALF_UP))
+    assert abs(Fraction(roots.exp(power, 20, HALF_UP)) - x) <= x * Fraction(2, 10**20) + Fraction(1, 10**20)
+    decades = Fraction(roots.log10(x, n, HALF_UP))
+    assert abs(decades * roots.ln(10, 40, HALF_UP) - power) < Fraction(3, 10**n)
 
 
 @given(
