@@ -62,6 +62,7 @@ class _Writer:
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=lambda: ["xs"])
     decided: dict[str, str] = field(default_factory=dict)  # target -> kind
     made: int = 0
 
@@ -75,7 +76,7 @@ class _Writer:
     def whole(self, depth: int = 0) -> str:
         """A whole-number expression."""
         left = self.pick(*self.ints, "1", "7", "20")
-        match self.pick("leaf", "+", "-", "*", "neg", "min", "if", "()") if depth < 2 else "leaf":
+        match self.pick("leaf", "+", "-", "*", "neg", "min", "if", "()", "last") if depth < 2 else "leaf":
             case "leaf":
                 return left
             case "neg":
@@ -86,10 +87,24 @@ class _Writer:
                 return f"(if {self.test()} then {left} else {self.pick(*self.ints, '3')})"
             case "*":
                 return f"{left} * {self.draw(st.integers(2, 9))}"
+            case "last":
+                return f"last(append({self.pick(*self.lists)}, {self.whole(depth + 1)}))"
             case "()":
                 return f"({self.whole(depth + 1)}) - ({self.whole(depth + 1)})"
             case operator:
                 return f"{left} {operator} {self.whole(depth + 1)}"
+
+    def series(self) -> str:
+        """A list of whole numbers."""
+        items = self.pick(*self.lists)
+        return self.pick(
+            f"append({items}, {self.whole(1)})",
+            f"[x * 2 for x in {items} if x > {self.pick(*self.ints)}]",
+            f"[x for x in {items}]",
+            f"{self.pick('sort', 'reverse', 'distinct')}({items})",
+            f"sort(x for x in {items} by -x{self.pick('', ' desc')})",
+            f"concat({items}, [{self.whole(1)}, 4])",
+        )
 
     def amount(self) -> str:
         """An expression of decimals, to be rounded."""
@@ -107,7 +122,7 @@ class _Writer:
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["whole", "amount", "flag"]
+        kinds = ["whole", "amount", "flag", "list"]
         if depth == 0:
             kinds += ["extract", "judge", "require", "do"]
         if depth < 2:
@@ -117,6 +132,8 @@ class _Writer:
                 self.assign(indent, "n", self.ints, self.whole())
             case "amount":
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
+            case "list":
+                self.assign(indent, "l", self.lists, self.series())
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
             case "extract":
@@ -149,10 +166,10 @@ class _Writer:
         names.append(target)
 
     def block(self, indent: str, depth: int) -> None:
-        kept = (list(self.ints), list(self.amounts), list(self.flags))
+        kept = ([*self.ints], [*self.amounts], [*self.flags], [*self.lists])
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
-        self.ints, self.amounts, self.flags = kept  # what a block makes is its own
+        self.ints, self.amounts, self.flags, self.lists = kept  # what a block makes is its own
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -307,7 +324,7 @@ def _again(sample: Sample, index: int) -> Mutant:
 def _changed(sample: Sample, index: int) -> Mutant | None:
     """Another value in a step of one value that the guard computes."""
     expected, value = sample.steps[index]
-    if expected.decision is not None or len(expected.cells) != 1 or isinstance(value, str):
+    if expected.decision is not None or len(expected.cells) != 1 or isinstance(value, str | tuple):
         return None
     spelling = expected.cells[0].spelling or ""
     other = {"true": "false", "false": "true", "0": "77"}.get(spelling, f"{spelling}7")
