@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from guard.procedure.dates import UNITS
 from guard.procedure.syntax import grammar
 
 ROOT = Path(__file__).parent.parent
@@ -18,6 +19,7 @@ PATTERNS = [(re.compile(part.get("match") or part["begin"]), part) for part in P
 
 # Where each word that may also be a name stands when it is none.
 SOFT = {
+    "import": 'import "a.proc"',
     "version": 'version "1"',
     "numbers": "numbers round up",
     "record": "record A {",
@@ -26,6 +28,12 @@ SOFT = {
     "procedure": "procedure p(",
     "example": "example p",
     "decide": "  decide x = 1",
+    "tool": "tool find(id: string) -> int reads",
+    "always": "always confirm before writes",
+    "no": "always no a after b",
+    "before": "always confirm before writes",
+    "after": "always no a after b",
+    "with": '  confirm a(b) with c else deny "x"',
     "list": "list of int",
     "of": "list of int",
     "from": "  extract a: int from b",
@@ -37,6 +45,10 @@ SOFT = {
     "most": "at most 3",
     "by": "sort(x for x in xs by x.price)",
     "desc": "sort(x for x in xs desc)",
+    **{unit: f"  due = ordered + 3 {unit}" for unit in UNITS},
+    "down": "  due = ordered + 3 months down",
+    "up": "  due = ordered + n years up",
+    "now": 'now in "Europe/Berlin"',
 }
 WORDS = {
     str(terminal.pattern.value)
@@ -91,6 +103,8 @@ def test_every_sign_of_the_grammar_is_highlighted(sign: str) -> None:
         ("a = 12.5%", "12.5%", "constant.numeric.stepguard"),
         ("1..9 => 0%", "..", "keyword.operator.stepguard"),
         ("1..9 => 0%", "=>", "keyword.operator.stepguard"),
+        ("2026-06-01..2026-06-30 => 0%", "2026-06-30", "constant.numeric.stepguard"),
+        ("a = 2026-06-01T09:30:00+02:00", "2026-06-01T09:30:00+02:00", "constant.numeric.stepguard"),
         ("a >= 1", ">=", "keyword.operator.stepguard"),
         ("a = bulk(2)", "bulk", "entity.name.function.stepguard"),
         ("procedure invoice(note: text)", "invoice", "entity.name.function.stepguard"),
@@ -102,7 +116,8 @@ def test_literals_and_names_have_their_scope(line: str, text: str, scope: str) -
 
 
 @pytest.mark.parametrize(
-    "line", ["  iffy = a", "  order.from = a", "  version = 2", "  notable = informed + a"]
+    "line",
+    ["  iffy = a", "  order.from = a", "  version = 2", "  notable = informed + a", "  days = days + up"],
 )
 def test_names_that_look_like_words_are_none(line: str) -> None:
     assert not [

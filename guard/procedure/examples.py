@@ -13,6 +13,8 @@ from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
 from guard.procedure.text import text
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     ListType,
@@ -33,12 +35,12 @@ if TYPE_CHECKING:
 
 
 def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults) -> None:
-    procedure = module.procedures.get(example.procedure)
+    procedure = module.own_procedures.get(example.procedure)
     if procedure is None:
         faults(
             example.at,
             f"there is no procedure {example.procedure!r} in this file",
-            suggestion(example.procedure, module.procedures),
+            suggestion(example.procedure, module.own_procedures),
         )
         return
     inputs = {parameter.name: parameter.type for parameter in procedure.parameters}
@@ -149,6 +151,10 @@ def _sample(type_: Type) -> str:
             return "5%"
         case BoolType():
             return "true"
+        case DateType():
+            return "2026-06-01"
+        case DatetimeType():
+            return "2026-06-01T09:30:00+02:00"
         case EnumType((option, *_)):
             return f'"{option}"'
         case StringType() | TextType() | EnumType():

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
 from guard.procedure.lattice import (
     is_number,
     is_string,
+    is_time,
     join,
     join_all,
     kind_text,
@@ -19,7 +21,7 @@ from guard.procedure.lattice import (
 )
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.lists import sorts
-from guard.procedure.model import Numbers, Procedure, Table
+from guard.procedure.model import Numbers, Procedure, Table, Tool
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
@@ -35,8 +37,10 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
 from guard.procedure.text import text
+from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
     BoolType,
     DecimalType,
@@ -66,6 +70,7 @@ class Scope:
     tables: Mapping[str, Table] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
 
     def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
         """Give a scope that has one variable more."""
@@ -98,6 +103,8 @@ class _Inference:
                 return self._number(operand, scope, "-")
             case Arithmetic():
                 return self._arithmetic(expr, scope)
+            case Shift(date, _, amount):
+                return shift_type(expr, self.of(date, scope), self.of(amount, scope), self.problems)
             case Comparison():
                 return self._comparison(expr, scope)
             case Not(operand):
@@ -145,7 +152,9 @@ class _Inference:
         return None
 
     def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
-        found = self.of(expr, scope)
+        return self._numeric(expr, self.of(expr, scope), op)
+
+    def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
             return found
         advice = _instead(op, found)
@@ -164,8 +173,11 @@ class _Inference:
             self.problems(expr.at, message, advice)
 
     def _arithmetic(self, expr: Arithmetic, scope: Scope) -> Type | None:
-        left = self._number(expr.left, scope, expr.op)
-        right = self._number(expr.right, scope, expr.op)
+        left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        if left is not None and right is not None and (is_time(left) or is_time(right)):
+            return difference_type(expr, left, right, self.problems)
+        left = self._numeric(expr.left, left, expr.op)
+        right = self._numeric(expr.right, right, expr.op)
         if left is None or right is None:
             return None
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
@@ -174,7 +186,7 @@ class _Inference:
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
-        if expr.op in _ORDER:
+        if expr.op in _ORDER and not (is_time(left) or is_time(right)):
             self._order(expr, left, right)
             return BoolType()
         if left is not None and right is not None:
@@ -214,7 +226,8 @@ class _Inference:
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
         if join(left, right) is None:
             message = f"cannot compare {type_text(left)} with {type_text(right)}"
-            self.problems(expr.at, message, "both sides must be of one kind")
+            quotes = ", and a date stands without quotes" if is_time(left) or is_time(right) else ""
+            self.problems(expr.at, message, f"both sides must be of one kind{quotes}")
         elif isinstance(left, EnumType) and isinstance(right, EnumType):
             self._overlapping(expr, left, right)
 
@@ -313,7 +326,9 @@ class _Inference:
         elif expr.key is not None:
             found = self.of(expr.key, inner)
             if found is not None and not sorts(found):
-                message = f"a sort goes by numbers or strings, {text(expr.key)!r} is {type_text(found)}"
+                message = (
+                    f"a sort goes by numbers, strings or dates, {text(expr.key)!r} is {type_text(found)}"
+                )
                 self.problems(expr.key.at, message, "name a field of the item, such as by x.price")
 
 
@@ -341,6 +356,8 @@ def _meant(name: str, scope: Scope) -> str:
     """Say what an unknown name was probably meant to be: a constant, or another name."""
     if name.lower() in {"true", "false"}:
         return f"write {name.lower()}"
+    if name in TIMED:
+        return f'add {name}: {type_text(TIMED[name])} to the inputs, and above them now in "Europe/Berlin"'
     if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
         return f'write "{name}" in quotes for the string'
     return suggestion(name, scope.variables)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -50,6 +52,21 @@ def depth(type: Type) -> int:  # noqa: A002
             return 1 + max((depth(field.type) for field in fields), default=0)
         case _:
             return 0
+
+
+def is_time(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type are dates or moments."""
+    return isinstance(type, DateType | DatetimeType)
+
+
+def is_ordered(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type come one before the other."""
+    return is_number(type) or is_time(type)
+
+
+def is_whole(type: Type) -> bool:  # noqa: A002
+    """Whether values of a type stand at whole numbers: between two neighbours there is none."""
+    return isinstance(type, IntType) or is_time(type)
 
 
 def join(left: Type, right: Type) -> Type | None:
@@ -156,6 +173,10 @@ def type_text(type: Type) -> str:  # noqa: A002
             return "percent"
         case BoolType():
             return "bool"
+        case DateType():
+            return "date"
+        case DatetimeType():
+            return "datetime"
         case StringType():
             return "string"
         case TextType():

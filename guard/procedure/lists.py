@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from guard.procedure.functions import EvaluationError, Function
-from guard.procedure.lattice import is_number, is_string, join, join_all
+from guard.procedure.lattice import is_ordered, is_string, join, join_all
 from guard.procedure.nodes import Expr
 from guard.procedure.types import BoolType, IntType, ListType, NothingType, Rounding, Type, Value
 from guard.procedure.values import LIST_LENGTH
@@ -16,7 +16,7 @@ Items = tuple[Any, ...]
 
 def sorts(type: Type) -> bool:  # noqa: A002
     """Whether values of a type have an order."""
-    return is_number(type) or is_string(type) or isinstance(type, BoolType | NothingType)
+    return is_ordered(type) or is_string(type) or isinstance(type, BoolType | NothingType)
 
 
 def ordered(items: Sequence[Any], keys: Sequence[Any], *, descending: bool) -> Items:
@@ -150,7 +150,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
         listed=True,
     ),
     "sort": Function(
-        signature="sort(list) of numbers or strings, or sort(x for x in list by key desc)",
+        signature="sort(list) of numbers, strings or dates, or sort(x for x in list by key desc)",
         apply=lambda items, _: ordered(items, items, descending=False),
         over=_sorted,
         listed=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -156,8 +157,8 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
     return Unbound(upstream=upstream, body=body if changed == choice.raw else encode(changed))
 
 
-def bind(service: Service, choice: Choice, body: bytes) -> Bound:
-    """Read a bound request. Raises `RequestError` for whatever it cannot have."""
+def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bound:
+    """Read a bound request that comes at a moment. Raises `RequestError` for whatever it cannot have."""
     assert choice.procedure is not None
     request = parse_request(body)
     extra = forwarded(request)
@@ -172,7 +173,7 @@ def bind(service: Service, choice: Choice, body: bytes) -> Bound:
     return Bound(
         request=request,
         program=program,
-        inputs=program.accept({**given, **above}),
+        inputs=program.accept({**given, **above}, moment),
         enforced=enforced,
         targets=tuple(_targets(service, choice.route, request.model)),
         instructions=bound.instructions,
@@ -203,13 +204,14 @@ def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | 
     }
     made = [(where, name) for where, name in claims.items() if name is not None]
     for where, name in made:
-        known = service.config.programs
+        known, bindable = service.config.programs, service.config.bindable
         if name not in known:
             raise RequestError(
-                f"there is no procedure {name!r}, named by {where}; there are {_listed(known)}",
+                f"there is no procedure {name!r}, named by {where}; there are {_listed(bindable)}",
                 param="stepguard.procedure" if where == "stepguard.procedure" else None,
                 code="unknown_procedure",
             )
+        known[name].require_runnable()
         if name != made[0][1]:
             raise RequestError(
                 f"the request is bound twice, to {made[0][1]!r} by {made[0][0]} and to {name!r} by {where}",
