@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -11,13 +10,15 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from guard.errors import RequestError
-from guard.procedure.execute import Program, reference
-from guard.procedure.expected import Ending, EndKind, Expected, Form
+from guard.procedure.execute import Program
+from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
-from guard.trace import render
+from tests.faults.faithful import NONCE, Mutant, Sample, carried_out
+from tests.faults.injectors import INJECTORS
 
-NONCE = "3fa92c"
+__all__ = ["NONCE", "NOTE", "Mutant", "Sample", "mutants", "samples"]
+
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
 _PARAMETERS = "a: int, b: int, c: decimal(2), day: date, at: datetime, xs: list of int, note: text"
@@ -32,27 +33,6 @@ _HELPED = [
     "  return left",
     "",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """A procedure carried out faithfully: its program, inputs, steps with their values, and its end."""
-
-    text: str
-    program: Program
-    inputs: dict[str, Value]
-    steps: tuple[tuple[Expected, Value], ...]
-    ending: Ending
-
-    @property
-    def lines(self) -> list[str]:
-        """The faithful trace, line by line, with its frame."""
-        return self.trace.splitlines()
-
-    @property
-    def trace(self) -> str:
-        """The faithful trace."""
-        return render.trace(self.program, self.steps, NONCE)
 
 
 @dataclass(slots=True)
@@ -280,164 +260,18 @@ def samples(draw: st.DrawFn) -> Sample:
     )
     decisions: dict[str, Value] = {target: draw(_DECIDED[kind]) for target, kind in writer.decided.items()}
     try:
-        steps, ending = reference(program, inputs, decisions)
+        sample = carried_out(text, program, inputs, decisions)
     except RequestError:
         assume(False)
         raise
-    assume(ending.kind is not EndKind.FAILED)
-    return Sample(text=text, program=program, inputs=inputs, steps=tuple(steps), ending=ending)
-
-
-# --- what may go wrong -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """A trace with one departure, and what is to be said of it."""
-
-    name: str
-    text: str
-    kind: str
-    step: str
-    at: int
-    finish_reason: str = "stop"
+    assume(sample.ending.kind is not EndKind.FAILED)
+    return sample
 
 
 @st.composite
 def mutants(draw: st.DrawFn, sample: Sample) -> Mutant:
-    """One departure from a faithful trace."""
+    """One departure from a faithful trace: of a step that is drawn, in a form that is drawn."""
     index = draw(st.integers(0, len(sample.steps) - 1))
-    made = [
-        mutate(sample, index)
-        for mutate in (_ungrounded, _changed, _altered, _early, _again, _left_out, _alien, _prose, _cut)
-    ]
-    return draw(st.sampled_from([mutant for mutant in made if mutant is not None]))
-
-
-def _mutant(
-    sample: Sample,
-    kind: str,
-    step: str,
-    lines: list[str],
-    at: tuple[int, int],
-    *,
-    name: str,
-    finish_reason: str = "stop",
-) -> Mutant:
-    """`at`: index of the line that is wrong, and how far in."""
-    before = sum(len(line) + 1 for line in lines[: at[0]])
-    return Mutant(
-        name=name,
-        text="".join(f"{line}\n" for line in lines),
-        kind=kind,
-        step=step,
-        at=before + at[1],
-        finish_reason=finish_reason,
-    )
-
-
-def _path_behind(sample: Sample, index: int) -> str:
-    return sample.steps[index + 1][0].path if index + 1 < len(sample.steps) else ""
-
-
-def _left_out(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    del lines[index + 1]
-    expected = sample.steps[index][0]
-    behind = sample.steps[index + 1][0] if index + 1 < len(sample.steps) else None
-    if behind is None:
-        kind = "missing_answer"
-    else:
-        kind = "premature_answer" if behind.kind in {"return", "deny", "escalate"} else "skipped_step"
-    return _mutant(sample, kind, expected.path, lines, (index + 1, 0), name="left out")
-
-
-def _again(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    lines.insert(index + 2, lines[index + 1])
-    return _mutant(sample, "repeated_step", _path_behind(sample, index), lines, (index + 2, 0), name="again")
-
-
-def _changed(sample: Sample, index: int) -> Mutant | None:
-    """Another value in a step of one value that the guard computes."""
-    expected, value = sample.steps[index]
-    if expected.decision is not None or len(expected.cells) != 1 or isinstance(value, str):
-        return None
-    spelling = expected.cells[0].spelling or ""
-    other = {"true": "false", "false": "true", "0": "77"}.get(spelling, f"{spelling}7")
-    if re.match("[0-9]{4}-", spelling):
-        other = f"{'1' if spelling[0] == '2' else '2'}{spelling[1:]}"
-    lines = sample.lines
-    line = lines[index + 1]
-    lines[index + 1] = line[: len(line) - len(spelling)] + other
-    kind = {
-        "branch": "wrong_branch",
-        "while": "wrong_branch",
-        "require": "wrong_branch",
-        "check": "wrong_branch",
-        "return": "wrong_answer",
-    }.get(expected.kind.value, "wrong_value")
-    return _mutant(sample, kind, expected.path, lines, (index + 1, len(line) - len(spelling)), name="changed")
-
-
-def _altered(sample: Sample, index: int) -> Mutant | None:
-    """Another working."""
-    expected, _ = sample.steps[index]
-    cell = expected.cells[0]
-    if not cell.working or cell.bare:
-        return None
-    start = len(f"{expected.path} {expected.head} {cell.given}")
-    working = "".join(part for part in cell.working if isinstance(part, str))
-    lines = sample.lines
-    line = lines[index + 1]
-    lines[index + 1] = f"{line[:start]}{working} + 1{line[start + len(working) :]}"
-    return _mutant(sample, "wrong_expression", expected.path, lines, (index + 1, start), name="altered")
-
-
-def _ungrounded(sample: Sample, index: int) -> Mutant | None:
-    """Another quote."""
-    expected, _ = sample.steps[index]
-    lines = sample.lines
-    value, arrow, _ = lines[index + 1].partition(" <- ")
-    if expected.decision is None or not arrow:
-        return None
-    lines[index + 1] = f'{value} <- "thirteen hinges"'
-    return _mutant(
-        sample, "ungrounded_value", expected.path, lines, (index + 1, len(value) + 4), name="ungrounded"
-    )
-
-
-def _early(sample: Sample, index: int) -> Mutant | None:
-    """The answer before its time."""
-    if index == len(sample.steps) - 1:
-        return None
-    lines = sample.lines
-    lines.insert(index + 1, lines[-2])
-    return _mutant(
-        sample, "premature_answer", sample.steps[index][0].path, lines, (index + 1, 0), name="early"
-    )
-
-
-def _alien(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    lines.insert(index + 1, "999 zz = 1 + 1 = 2")
-    return _mutant(sample, "extra_step", "999", lines, (index + 1, 0), name="alien")
-
-
-def _prose(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    lines.insert(index + 1, "Now let me compute the next step.")
-    return _mutant(sample, "malformed", sample.steps[index][0].path, lines, (index + 1, 0), name="prose")
-
-
-def _cut(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines[: index + 1]
-    return _mutant(
-        sample,
-        "truncated",
-        sample.steps[index][0].path,
-        lines,
-        (index + 1, 0),
-        name="cut",
-        finish_reason="length",
-    )
+    injector = draw(st.sampled_from(list(INJECTORS.values())))
+    # What the step cannot have, another form gives: every step can be left out.
+    return draw(st.sampled_from([*injector(sample, index)] or [*INJECTORS["left_out"](sample, index)]))
