@@ -62,7 +62,8 @@ def dated(text: str, at: int) -> tuple[date | None, int] | None:
     match = _DATED.match(text, at)
     if match is None:
         return None
-    return parse_moment(match[0]) if match["time"] else parse_date(match[0]), match.end()
+    value = parse_date(match[0]) if match["time"] is None else parse_moment(match[0])
+    return value, match.end()
 
 
 def spelled(value: Number) -> str:
