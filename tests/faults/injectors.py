@@ -34,6 +34,7 @@ INJECTORS: Final[Mapping[str, Injector]] = {
         workings.longer,
         workings.quoted,
         workings.other_head,
+        workings.other_shape,
         values.wrong_value,
         values.inadmissible,
         values.ungrounded,

@@ -78,7 +78,17 @@ def wrong_value(sample: Sample, index: int) -> Iterator[Mutant]:
 
 
 def _others_of(cell: Cell, spot: Spot) -> list[str]:
-    return [] if spot.value is None else others(spot.value)
+    """Spellings of other values of a cell; of a list also one that lacks an item and one in another order."""
+    if spot.value is None:
+        return []
+    match cell.value:
+        case tuple() as items:
+            changed = [items[:-1], items[::-1], (*items, *items[:1])]
+            return [*(spell(other, cell.type) for other in changed if other != items), "true"]
+        case dict() as record:
+            return ["{}", "1", *(['{"x": 1}'] if list(record) != ["x"] else [])]
+        case _:
+            return others(spot.value)
 
 
 def another(sample: Sample, index: int) -> str | None:

@@ -173,3 +173,13 @@ def other_head(sample: Sample, index: int) -> Iterator[Mutant]:
     yield changed_line(
         sample, index, f"{expected.path} {changed}{rest}", "wrong_expression", 0, name="other_head"
     )
+
+
+def other_shape(sample: Sample, index: int) -> Iterator[Mutant]:
+    """Something else where a line shows a list or record part by part."""
+    expected, _ = sample.steps[index]
+    if expected.decision is None and expected.cells and all(cell.key for cell in expected.cells):
+        start = len(f"{expected.path} {expected.head} ")
+        for body in ("[]", "{}", "1", '"all of it"'):
+            line = f"{expected.path} {expected.head} {body}"
+            yield changed_line(sample, index, line, "wrong_expression", start, name="other_shape")
