@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 
 from hypothesis import assume
@@ -20,7 +22,7 @@ __all__ = ["NONCE", "NOTE", "Mutant", "Sample", "mutants", "samples"]
 
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
-_PARAMETERS = "a: int, b: int, c: decimal(2), xs: list of int, note: text"
+_PARAMETERS = "a: int, b: int, c: decimal(2), day: date, at: datetime, xs: list of int, note: text"
 _HELPED = [
     "procedure helped(a: int, place: text) -> int",
     '  judge sure: bool from place asking "Is it sure?"',
@@ -43,6 +45,8 @@ class _Writer:
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
+    days: list[str] = field(default_factory=lambda: ["day"])
+    moments: list[str] = field(default_factory=lambda: ["at"])
     decided: dict[str, str] = field(default_factory=dict)  # target -> kind
     made: int = 0
 
@@ -52,6 +56,11 @@ class _Writer:
     def name(self, prefix: str) -> str:
         self.made += 1
         return f"{prefix}{self.made}"
+
+    @property
+    def known(self) -> list[list[str]]:
+        """The names of each kind."""
+        return [self.ints, self.amounts, self.flags, self.days, self.moments]
 
     def whole(self, depth: int = 0) -> str:
         """A whole-number expression."""
@@ -72,6 +81,19 @@ class _Writer:
             case operator:
                 return f"{left} {operator} {self.whole(depth + 1)}"
 
+    def shift(self) -> str:
+        """What stands behind a date that is moved."""
+        few = self.pick(*self.ints, "12", f"({self.whole(1)})")
+        unit = self.pick("days", "weeks", "months down", "months up", "years down")
+        return f"{self.pick('+', '-')} {few} mod 40 {unit}"
+
+    def later(self) -> str:
+        """An expression of dates."""
+        left = self.pick(*self.days, "2026-01-31")
+        if self.draw(st.booleans()):
+            return f"{left} {self.shift()}"
+        return f"{self.pick('min', 'max')}({left}, {self.pick(*self.days)}, date({self.pick(*self.moments)}))"
+
     def amount(self) -> str:
         """An expression of decimals, to be rounded."""
         left = self.pick(*self.amounts, "0.10", "12.50")
@@ -80,17 +102,18 @@ class _Writer:
 
     def test(self) -> str:
         """A condition."""
-        simple = (
-            f"{self.pick(*self.ints)} {self.pick('<', '<=', '>', '==', '!=')} {self.pick(*self.ints, '5')}"
-        )
+        left, right = self.pick(*self.ints), self.pick(*self.ints, "5")
+        if self.draw(st.booleans()):
+            left, right = self.pick(*self.days), self.pick(*self.days, "2026-02-28")
+        simple = f"{left} {self.pick('<', '<=', '>', '==', '!=')} {right}"
         if not self.flags:
             return simple
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["whole", "amount", "flag"]
+        kinds = ["whole", "amount", "flag", "date", "moment", "between"]
         if depth == 0:
-            kinds += ["extract", "judge", "require", "do"]
+            kinds += ["extract", "read", "judge", "require", "do"]
         if depth < 2:
             kinds += ["if", "for", "while"]
         match self.pick(*kinds):
@@ -100,6 +123,24 @@ class _Writer:
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
+            case "date":
+                self.assign(indent, "t", self.days, self.later())
+            case "moment":
+                by = (
+                    f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
+                )
+                self.assign(
+                    indent, "m", self.moments, f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
+                )
+            case "between":
+                names = self.pick("days", "moments")
+                known = self.days if names == "days" else self.moments
+                self.assign(indent, "n", self.ints, f"{self.pick(*known)} - {self.pick(*known)}")
+            case "read":
+                target = self.name("x")
+                self.lines.append(f"{indent}extract {target}: date from note where {target} >= 2000-01-01")
+                self.days.append(target)
+                self.decided[target] = "date"
             case "extract":
                 target = self.name("x")
                 quote = self.pick(" quote", "")
@@ -130,10 +171,10 @@ class _Writer:
         names.append(target)
 
     def block(self, indent: str, depth: int) -> None:
-        kept = (list(self.ints), list(self.amounts), list(self.flags))
+        kept = [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
-        self.ints, self.amounts, self.flags = kept  # what a block makes is its own
+        self.ints, self.amounts, self.flags, self.days, self.moments = kept  # what a block makes is its own
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -186,6 +227,20 @@ def _compiled(text: str, form: Form) -> Program:
     return load(text, "made.proc").procedures["made"].in_form(form)
 
 
+_DAYS = st.dates(date(1999, 12, 1), date(2040, 12, 31))
+_MOMENTS = st.builds(
+    lambda day, time, offset: f"{day}T{time}{offset}",
+    _DAYS,
+    st.sampled_from(["00:00:00", "09:30:00", "23:59:59"]),
+    st.sampled_from(["Z", "+02:00", "-09:30"]),
+)
+_DECIDED: dict[str, st.SearchStrategy[Value]] = {
+    "bool": st.booleans(),
+    "int": st.integers(-9, 50),
+    "date": _DAYS,
+}
+
+
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
     """Procedures with inputs and decisions, carried out to their end."""
@@ -198,14 +253,13 @@ def samples(draw: st.DrawFn) -> Sample:
             "a": draw(small),
             "b": draw(small),
             "c": f"{draw(st.integers(0, 999))}.{draw(st.integers(0, 99)):02}",
+            "day": draw(_DAYS),
+            "at": draw(_MOMENTS),
             "xs": draw(st.lists(small, max_size=4)),
             "note": NOTE,
         }
     )
-    decisions: dict[str, Value] = {
-        target: draw(st.booleans()) if kind == "bool" else draw(st.integers(-9, 50))
-        for target, kind in writer.decided.items()
-    }
+    decisions: dict[str, Value] = {target: draw(_DECIDED[kind]) for target, kind in writer.decided.items()}
     try:
         sample = carried_out(text, program, inputs, decisions)
     except RequestError:

@@ -27,6 +27,7 @@ from guard.check.verdict import Verdict
 from guard.cli import demo
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
+from guard.engine import read_clock
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind, Form
@@ -329,7 +330,11 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
     library = _library(arguments.file)
     program = _chosen(library, arguments)
     given = arguments.inputs
-    inputs = program.example_inputs if given is None else program.accept(_json_object(given, "--inputs"))
+    inputs = (
+        program.example_inputs
+        if given is None
+        else program.accept(_json_object(given, "--inputs"), read_clock())
+    )
     instructions = prompt.instructions(program)
     closing = None if inputs is None else prompt.closing(program, inputs, SHOWN_NONCE)
     if arguments.json:
@@ -360,7 +365,7 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
     program = _program(arguments)
-    inputs = program.accept(_json_object(arguments.inputs, "--inputs"))
+    inputs = program.accept(_json_object(arguments.inputs, "--inputs"), read_clock())
     decisions = program.decide(_json_object(arguments.decide, "--decide"))
     steps, ending = reference(program, inputs, decisions)
     text = render.trace(program, steps, arguments.nonce)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_type, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
+from guard.procedure.clock import check_clock
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain
 from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
@@ -86,6 +87,7 @@ def validate(
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
+    check_clock(module, faults)
     check_nesting(module, faults)
     for example in module.examples.values():
         if example.procedure not in doubt.names:
