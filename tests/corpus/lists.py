@@ -77,9 +77,11 @@ def _some_symbols(random: Random) -> Inputs:
 
 def _some_moves(random: Random) -> Inputs:
     objects = random.sample(_OBJECTS, random.randint(2, len(_OBJECTS)))
-    place = lambda: random.randint(1, len(objects))  # noqa: E731
-    moves = [{"one": place(), "other": place()} for _ in range(random.randint(0, 6))]
-    return {"objects": objects, "moves": moves, "asked": place()}
+    places = range(1, len(objects) + 1)
+    moves = [
+        {"one": random.choice(places), "other": random.choice(places)} for _ in range(random.randint(0, 6))
+    ]
+    return {"objects": objects, "moves": moves, "asked": random.choice(places)}
 
 
 def _some_words(random: Random) -> Inputs:

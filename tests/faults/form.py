@@ -8,6 +8,7 @@ from typing import Final
 
 from guard.trace.lines import LIMITS
 from tests.faults.faithful import NONCE, Mutant, Sample, changed_line, inserted_line, spots
+from tests.faults.values import DATE
 
 _PROSE: Final = (
     "Now let me compute the next step.",
@@ -52,6 +53,16 @@ def misspelled(sample: Sample, index: int) -> Iterator[Mutant]:
     line = sample.lines[index + 1]
     for spot in spots(expected, value):
         shown = spot.value or ""
+        if DATE.fullmatch(shown):
+            for spelling in (
+                "2026-02-30",
+                "01.06.2026",
+                "2026/06/01",
+                "1 June 2026",
+                f"{shown}T25:00Z",
+            ):
+                changed = f"{line[: spot.value_at]}{spelling}{line[spot.value_at + len(shown) :]}"
+                yield changed_line(sample, index, changed, "malformed", 0, name="misspelled")
         if not re.fullmatch(r"\d+(\.\d+)?", shown):
             continue
         spellings = [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Final
 
 from guard.procedure.expected import Cell, Decision, Expected
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,
@@ -34,6 +37,7 @@ _WRONG: Final = {
     "escalate": "wrong_answer",
 }
 _FLIPPED: Final = {"true": "false", "false": "true"}
+DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:T[0-9:]+(?:Z|[-+][0-9:]+))?")
 _NOWHERE: Final = "thirteen purple hinges"
 
 
@@ -43,6 +47,8 @@ def others(spelling: str) -> list[str]:
         return [_FLIPPED[spelling]]
     if spelling.startswith('"'):
         return [f'{spelling[:-1]}x"', '"Something else."'] if len(spelling) < 10_000 else []
+    if DATE.fullmatch(spelling):
+        return [*later(spelling), f'"{spelling}"', "20260601"]
     if not re.fullmatch(r"-?[0-9.]+%?", spelling):
         return []
     sign = "%" if spelling.endswith("%") else ""
@@ -51,6 +57,16 @@ def others(spelling: str) -> list[str]:
     found = [_moved(digits, step, places) + sign for step in (Fraction(1), Fraction(-1, 10**places))]
     negated = [digits[1:] if digits.startswith("-") else f"-{digits}"] if float(digits) else []
     return [*found, *(f"{other}{sign}" for other in negated), f'"{spelling}"']
+
+
+def later(spelling: str) -> list[str]:
+    """The day or the hour behind a date or moment, where there is one."""
+    try:
+        if "T" in spelling:
+            return [(datetime.fromisoformat(spelling) + timedelta(hours=1)).isoformat()]
+        return [(date.fromisoformat(spelling) + timedelta(days=1)).isoformat()]
+    except OverflowError:
+        return []
 
 
 def _moved(digits: str, by: Fraction, places: int) -> str:
@@ -129,6 +145,10 @@ def _of_another_type(type_: Type) -> list[str]:
             return ['"much"', "true"]
         case BoolType():
             return ['"true"', "1", "[]"]
+        case DateType():
+            return ['"tomorrow"', "1", "true"]
+        case DatetimeType():
+            return ['"tomorrow"', "1", "2026-06-01"]
         case EnumType(options=options):
             return [f'"{options[0]}x"', "1", '""']
         case ListType():
@@ -202,7 +222,7 @@ def _foreign(decision: Decision) -> list[str]:
 def worked_out(sample: Sample, index: int) -> Iterator[Mutant]:
     """A decided value with a working, which only computed ones have."""
     expected, value = sample.steps[index]
-    if expected.decision is not None and not isinstance(value, str | tuple | dict):
+    if expected.decision is not None and not isinstance(value, str | tuple | dict | date):
         [spot] = spots(expected, value)
         same = f"{spot.value} and {spot.value}" if isinstance(value, bool) else f"{spot.value} + 0"
         line = _with(sample.lines[index + 1], spot.value_at, "", f"{same} = ")
