@@ -147,7 +147,8 @@ def _outside(at: Stumble) -> Finding | None:
     return Finding(
         at.span,
         f"expected a declaration, found {at.found}",
-        "steps stand indented below a procedure; others are version, numbers, now, record, enum, table, example",
+        "steps stand indented below a procedure; others are version, numbers, now, record, enum, table "
+        "and example",
     )
 
 

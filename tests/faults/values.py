@@ -155,6 +155,10 @@ def _of_another_type(type_: Type) -> list[str]:
             return ["1", '"[]"', "{}"]
         case RecordType():
             return ["1", "{}", '{"no such field": 1}']
+        case DateType():
+            return ["1", '"2026-06-01"', "2026-06-01T09:30:00+00:00"]
+        case DatetimeType():
+            return ["1", '"2026-06-01T09:30:00+00:00"', "2026-06-01"]
         case StringType() | TextType():
             return ["1", "true", "[]"]
 
