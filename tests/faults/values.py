@@ -145,10 +145,6 @@ def _of_another_type(type_: Type) -> list[str]:
             return ['"much"', "true"]
         case BoolType():
             return ['"true"', "1", "[]"]
-        case DateType():
-            return ['"tomorrow"', "1", "true"]
-        case DatetimeType():
-            return ['"tomorrow"', "1", "2026-06-01"]
         case EnumType(options=options):
             return [f'"{options[0]}x"', "1", '""']
         case ListType():
