@@ -47,6 +47,19 @@ def decorated(sample: Sample, index: int) -> Iterator[Mutant]:
         yield changed_line(sample, index, line, "malformed", 0, name="decorated")
 
 
+def run_together(sample: Sample, index: int) -> Iterator[Mutant]:
+    """A step's line and the next in one."""
+    lines = sample.lines
+    lines[index + 1 : index + 3] = [" ".join(lines[index + 1 : index + 3])]
+    yield Mutant(
+        name="run_together",
+        text="".join(f"{line}\n" for line in lines),
+        kind="malformed",
+        step=sample.path(index),
+        at=sample.start(index),
+    )
+
+
 def misspelled(sample: Sample, index: int) -> Iterator[Mutant]:
     """A number as people write it."""
     expected, value = sample.steps[index]
@@ -73,6 +86,8 @@ def misspelled(sample: Sample, index: int) -> Iterator[Mutant]:
             f"{shown}.",
             f"**{shown}**",
             f"{shown} kg",
+            f"\N{MINUS SIGN}{shown}",
+            "".join(chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in shown),
         ]
         if len(expected.cells) == 1 and not expected.cells[0].key:
             spellings.append(f"{shown},000")
