@@ -175,7 +175,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="F", type=Path, help="a procedure file")
-    parser.add_argument("--procedure", metavar="NAME", help="which one, where the file has several")
+    parser.add_argument(
+        "--procedure", metavar="NAME", help="which one; default: the only one that no other carries out"
+    )
     _root_argument(parser)
     parser.add_argument(
         "--form",
@@ -252,11 +254,13 @@ def _named(library: Library, arguments: argparse.Namespace) -> Program:
         raise RequestError(f"{arguments.file}: has no procedure {arguments.procedure!r}; it has {names}")
     if not programs:
         raise RequestError(f"{arguments.file}: has no procedure, only what others import")
-    if len(programs) != 1:
+    inner = {name for program in programs.values() for name in program.callees}
+    outer = [program for name, program in programs.items() if name not in inner]
+    if len(outer) != 1:
         raise RequestError(
             f"{arguments.file}: has several procedures ({names}); say which with --procedure NAME"
         )
-    return next(iter(programs.values()))
+    return outer[0]
 
 
 def _json_object(text: str, option: str) -> dict[str, object]:

@@ -148,7 +148,7 @@ def _outside(at: Stumble) -> Finding | None:
         at.span,
         f"expected a declaration, found {at.found}",
         "steps stand indented below a procedure; others are import, version, numbers, now, record, enum, "
-        "table, tool, always, example",
+        "table, tool, always and example",
     )
 
 

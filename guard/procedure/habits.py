@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.dates import UNITS
@@ -139,6 +140,19 @@ def _chain(at: Stumble) -> Finding | None:
     middle = at.line[-1]
     advice = f"write both, joined by and: ... {earlier[-1]} {middle} and {middle} {at.token} ..."
     return Finding(at.span, "comparisons cannot be chained", advice)
+
+
+def _interval(at: Stumble) -> Finding | None:
+    """`x in 1..9`."""
+    if str(at.token) != ".." or "PLUS" not in at.accepts:
+        return None
+    left = takewhile(lambda token: token.type in ("NAME", "DOT"), reversed(at.line[:-2]))
+    name = "".join(reversed([str(token) for token in left]))
+    if name and at.rest and [token.type for token in at.line[-2:]] == ["IN", "NUMBER"]:
+        advice = f"write {name} >= {at.line[-1]} and {name} <= {at.rest[0]}"
+    else:
+        advice = "compare with both ends, joined by and, or write a table"
+    return Finding(at.span, "an interval stands in a table only", advice)
 
 
 def _equals(at: Stumble) -> Finding | None:
@@ -360,6 +374,7 @@ STEP_RULES: Final[tuple[Rule, ...]] = (
     _reserved,
     _equals,
     _chain,
+    _interval,
     _foreign,
     _branch,
     _end,

@@ -10,6 +10,8 @@ from typing import Final
 from guard.procedure.expected import Cell, Decision, Expected
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,
@@ -125,6 +127,10 @@ def _of_another_type(type_: Type) -> list[str]:
             return ["1", '"[]"', "{}"]
         case RecordType():
             return ["1", "{}", '{"no such field": 1}']
+        case DateType():
+            return ["1", '"2026-06-01"', "2026-06-01T09:30:00+00:00"]
+        case DatetimeType():
+            return ["1", '"2026-06-01T09:30:00+00:00"', "2026-06-01"]
         case StringType() | TextType():
             return ["1", "true", "[]"]
 
