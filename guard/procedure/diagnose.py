@@ -147,8 +147,8 @@ def _outside(at: Stumble) -> Finding | None:
     return Finding(
         at.span,
         f"expected a declaration, found {at.found}",
-        "steps stand indented below a procedure; others are import, version, numbers, now, record, enum, "
-        "table, tool, always and example",
+        "steps stand below a procedure, indented; others are import, version, numbers, now, record, enum, "
+        "table, tool, always, example",
     )
 
 
