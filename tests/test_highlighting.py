@@ -44,6 +44,8 @@ SOFT = {
     "at": "at most 3",
     "next": "require a > 1 else next",
     "most": "at most 3",
+    "by": "sort(x for x in xs by x.price)",
+    "desc": "sort(x for x in xs desc)",
     **{unit: f"  due = ordered + 3 {unit}" for unit in UNITS},
     "down": "  due = ordered + 3 months down",
     "up": "  due = ordered + n years up",
