@@ -21,7 +21,7 @@ from typing import Final
 from guard.check import order
 from guard.check.compare import Fault, Finding, examine
 from guard.check.quotes import Sources
-from guard.check.replay import Executable, Sent, Walk, look_ahead
+from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
@@ -134,6 +134,16 @@ class Checker:
     def sent(self) -> tuple[Sent, ...]:
         """What the execution was sent, step by step: None where it took its computed value."""
         return tuple(self._walk.sent)
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps the whole execution has, those that are still due computed.
+
+        None where that hangs on what was never decided.
+        """
+        if self._walk.ending is not None:
+            return None if self._walk.undetermined else len(self._walk.sent)
+        return count_steps(self.program, self.inputs, self._walk.sent)
 
     # --- what comes in -----------------------------------------------------------------------------
 

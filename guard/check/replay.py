@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Unknown
 from guard.procedure.model import StepKind
+from guard.procedure.steps import MAX_STEPS
 from guard.procedure.types import Value
 
-STEPS: Final = 20_000  # of one execution; a trace may not have more lines
 AHEAD: Final = 2_000  # steps that are looked ahead for one that was written
 
 Sent = Value | Unknown | None
@@ -82,7 +82,7 @@ def look_ahead(
 
 
 def count_steps(
-    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = STEPS
+    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = MAX_STEPS
 ) -> int | None:
     """How many steps the whole execution has, carried on behind `sent` with computed values.
 

@@ -24,7 +24,7 @@ from guard.procedure.values import coerce, conforms, spell
 Sent = Value | Unknown | None
 Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedure goes on behind it
 
-MAX_STEPS: Final = 20_000  # of one execution, so that loops in loops come to an end
+MAX_STEPS: Final = 100_000  # of one execution, so that loops in loops come to an end
 
 _INT = IntType()
 _BOOL = BoolType()

@@ -13,8 +13,8 @@ class Limits:
     """What a trace may come to: characters of a line, lines, characters in all."""
 
     line: int = 16_384
-    lines: int = 20_000
-    total: int = 4_000_000
+    lines: int = 101_000  # the steps that an execution may have, a frame and some blank ones
+    total: int = 8_000_000
 
 
 LIMITS = Limits()
