@@ -14,7 +14,7 @@ from typing import Any, Final
 from guard.errors import InvalidState
 from guard.procedure.cells import Body, Leaf
 from guard.procedure.evaluate import Compiled, Env, Part, render
-from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Unknown
+from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Ready, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
 from guard.procedure.text import text
@@ -65,6 +65,26 @@ class Place:
         """Give the line that must come here."""
         return Expected(
             path, self.number, self.kind, self.label, self.target, self.head, cells, tail, decision
+        )
+
+
+    def ready(self, path: str, body: Body, env: Env) -> Expected | None:
+        """Give the line written in one go, where its body allows that."""
+        written = None if body.plain is None else body.plain.write(path, self.head, env)
+        if written is None:
+            return None
+        value, operands, text = written  # noqa: F811
+        return Ready(
+            path,
+            self.number,
+            self.kind,
+            self.label,
+            self.target,
+            self.head,
+            text=text,
+            value=value,
+            make=body.refill,
+            operands=operands,
         )
 
 
@@ -119,6 +139,10 @@ class AssignStep:
 
     def expect(self, frame: Frame, path: str) -> Expected:
         """Give the line with the computed value."""
+        ready = self.place.ready(path, self.body, frame.env)
+        if ready is not None:
+            frame.pending = ready.value
+            return ready
         frame.pending, cells = self.body.fill(frame.env, frame.shown)
         return self.place.expect(path, cells, self.body.tail)
 
@@ -196,6 +220,10 @@ class Condition:
 
     def expect(self, frame: Frame, path: str) -> Expected:
         """Give the line with the condition's value."""
+        ready = self.place.ready(path, self.body, frame.env)
+        if ready is not None:
+            frame.pending = ready.value
+            return ready
         frame.pending, cells = self.body.fill(frame.env, frame.shown)
         return self.place.expect(path, cells)
 
