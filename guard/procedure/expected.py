@@ -147,7 +147,6 @@ class Ready(Expected):
         label: str | None,
         target: str | None,
         head: str,
-        *,
         text: str,
         value: Value,
         make: Callable[[Any], tuple[Cell, ...]],

@@ -22,8 +22,9 @@ MOST_OPERANDS: Final = 4  # so that nothing on the way to a value can come to 20
 
 Operands = tuple[int, ...]
 
-_LIMIT: Final = 10**DIGITS
-_TRUTH: Final = {False: "false", True: "true"}
+MOST: Final = 10**DIGITS  # a value that stands in a line is between these
+LEAST: Final = -MOST
+TRUTH: Final = {False: "false", True: "true"}
 _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -41,10 +42,11 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """An expression over whole numbers, that gives one or a truth value.
+    """An expression over whole numbers, that gives one or a truth value (`truth`).
 
-    `names` are its operands in the order of the text, `template` takes the step's path and head, the
-    operands and the value.
+    `names` are its operands in the order of the text, which `read` gives; `template` takes the step's path
+    and head, the operands and the value. Both functions, or the template, raise `TypeError` where an
+    operand is not known; and `compute` `ZeroDivisionError`.
     """
 
     names: tuple[str, ...]
@@ -52,17 +54,6 @@ class Plain:
     compute: Evaluate
     template: str
     truth: bool
-
-    def write(self, path: str, head: str, env: Env) -> tuple[int, Operands, str] | None:
-        """Give the value, what it was computed from, and the line. None: that is for the general way."""
-        try:
-            value: int = self.compute(env)
-            operands = self.read(env)
-            shown = _TRUTH[value] if self.truth else value
-            text = self.template % (path, head, *operands, shown)
-        except (TypeError, ZeroDivisionError):  # an operand is not known; the procedure is at fault
-            return None
-        return (value, operands, text) if -_LIMIT < value < _LIMIT else None
 
     def env(self, operands: Operands) -> Env:
         """Give the variables as they were, as far as they matter."""
