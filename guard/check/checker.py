@@ -220,7 +220,11 @@ class Checker:
             self._too_long(line, out)
             return
         due = self._walk.due
-        if self._phase is Phase.STEPS and due is not None and _is_canonical(line, due):
+        if (
+            due is not None
+            and self._phase is Phase.STEPS
+            and (line.text == due.text or _is_canonical(line, due))
+        ):
             self._accept(due, line, None, out)
         elif self._phase is Phase.OPENING and self.nonce and line.text == self._begin(self.nonce):
             self._open(line, self.nonce)
@@ -397,30 +401,26 @@ class Checker:
 
     def _accept(self, due: Expected, line: RawLine, value: Value | None, out: list[Judgement]) -> None:
         decided = due.decision is not None
-        self._walk.send(value if decided else None)
         carried = value if value is not None and decided else due.value
         assert not isinstance(carried, Unknown)
+        walk = self._walk
         if decided:
+            walk.send(value)
             self._decided[len(self._steps)] = carried
-        elif due.kind is StepKind.LOOP and isinstance(carried, int):
+        else:
+            walk.send(None)
+        if due.kind is StepKind.LOOP and isinstance(carried, int):
             self._passes[due.path] = carried
         self._steps.append(due)
         raw = line.raw
-        self._keep(raw)
+        if self._behind or self.violations:
+            self._keep(raw)
+        else:
+            self._verified.append(raw)
         out.append(
-            StepVerified(
-                path=due.path,
-                kind=due.kind,
-                label=due.label,
-                target=due.target,
-                value=carried,
-                text=raw,
-                at=line.at,
-                end=line.end,
-                decided=decided,
-            )
+            StepVerified(due.path, due.kind, due.label, due.target, carried, raw, line.at, line.end, decided)
         )
-        if self._walk.ending is not None:
+        if walk.ending is not None:
             self._note_end()
 
     def _note_end(self) -> None:
@@ -531,5 +531,4 @@ class Checker:
 
 def _is_canonical(line: RawLine, due: Expected) -> bool:
     """Whether a line is the guard's own spelling of the step that is due: most are, and need no reading."""
-    canonical = due.text if due.text is not None else render.canonical(due)
-    return line.text == canonical and due.decision is None
+    return due.text is None and due.decision is None and line.text == render.canonical(due)

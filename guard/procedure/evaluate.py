@@ -33,7 +33,17 @@ from guard.procedure.nodes import (
     RecordOf,
 )
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text
-from guard.procedure.types import BoolType, EnumType, IntType, ListType, RecordType, StringType, TextType, Type, Value
+from guard.procedure.types import (
+    BoolType,
+    EnumType,
+    IntType,
+    ListType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+    Value,
+)
 from guard.procedure.values import spell, speller
 from guard.source import Span
 

@@ -69,7 +69,6 @@ class Place:
             path, self.number, self.kind, self.label, self.target, self.head, cells, tail, decision
         )
 
-
     def ready(self, path: str, body: Body, env: Env) -> Expected | None:
         """Give the line written in one go, where that can be."""
         plain = body.plain
@@ -476,7 +475,7 @@ class Block:
         """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
         for step in self.steps:
             # Most steps are assignments, and a union takes longer to be asked for.
-            if isinstance(step, AssignStep) or isinstance(step, DecideStep | CheckStep | ReturnStep | RefuseStep):
+            if isinstance(step, AssignStep) or not isinstance(step, Compound):
                 path = prefix + step.place.suffix
                 expected = due(step, frame, path)
                 ending = step.take(frame, expected, (yield expected))
@@ -487,5 +486,6 @@ class Block:
         return None
 
 
+Compound = RequireStep | BranchStep | LoopStep | WhileStep | DoStep
 Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
-Step = Simple | RequireStep | BranchStep | LoopStep | WhileStep | DoStep
+Step = Simple | Compound

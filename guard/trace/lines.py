@@ -36,7 +36,7 @@ class RawLine(NamedTuple):
     @property
     def raw(self) -> str:
         """The text with its end, where it has one."""
-        return f"{self.text}\n" if self.terminated else self.text
+        return f"{self.text}\n" if self.end > self.at + len(self.text) else self.text
 
 
 class Lines:
@@ -46,7 +46,7 @@ class Lines:
     as that much of it is there, whether its end has come or not.
     """
 
-    __slots__ = ("_at", "_count", "_dead", "_held", "_limits", "_pieces", "_room")
+    __slots__ = ("_ample", "_at", "_count", "_dead", "_held", "_limits", "_pieces", "_room")
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._limits = limits
@@ -54,6 +54,7 @@ class Lines:
         self._held = 0  # characters in them
         self._at = 0  # where that line starts
         self._room = min(limits.line, limits.total)  # characters that it may have; -1: nothing is held
+        self._ample = limits.total - limits.line  # up to here a line may be as long as any
         self._count = 0
         self._dead = False
 
@@ -64,17 +65,28 @@ class Lines:
 
     def feed(self, text: str) -> list[RawLine | TooLong]:
         """The lines that this piece ends."""
+        if self._dead:
+            return []
+        if self._pieces:
+            self._pieces.append(text)
+            text = "".join(self._pieces)
+            self._pieces.clear()
         *ended, rest = text.split("\n")
         lines: list[RawLine | TooLong] = []
-        for piece in ended:
-            if self._dead:
-                break
-            lines.append(self._end(piece))
-        if rest and not self._dead:
+        for line in ended:
+            self._held = len(line)
+            if self._held > self._room or self._count >= self._limits.lines:
+                return [*lines, self._stop()]
+            at, self._at = self._at, self._at + self._held + 1
+            self._count += 1
+            if self._at > self._ample:
+                self._room = min(self._limits.line, self._limits.total - self._at)
+            lines.append(RawLine(line, at, self._at))
+        self._held = len(rest)
+        if self._held > self._room:
+            lines.append(self._stop())
+        elif rest:
             self._pieces.append(rest)
-            self._held += len(rest)
-            if self._held > self._room:
-                lines.append(self._stop())
         return lines
 
     def hold(self, text: str) -> bool:
@@ -100,20 +112,6 @@ class Lines:
         """Read no further."""
         self._dead, self._room = True, -1
         self._pieces.clear()
-
-    def _end(self, piece: str) -> RawLine | TooLong:
-        if self._held:
-            self._pieces.append(piece)
-            piece = "".join(self._pieces)
-            self._pieces.clear()
-        self._held = len(piece)
-        if self._held > self._room or self._count >= self._limits.lines:
-            return self._stop()
-        at, end = self._at, self._at + self._held + 1
-        self._count += 1
-        self._at, self._held = end, 0
-        self._room = min(self._limits.line, self._limits.total - end)
-        return RawLine(piece, at, end)
 
     def _stop(self) -> TooLong:
         if self._held <= self._room:
