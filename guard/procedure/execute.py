@@ -10,10 +10,12 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from guard.errors import InvalidState, RequestError
 from guard.procedure.cells import Rule, argument, body
+from guard.procedure.clock import with_time, zone_of
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.expression import Scope
@@ -77,7 +79,8 @@ class Program:
     `digest` is its identity: 16 hex digits that white space, comments and examples do not change.
     `numbered` is its text as the model sees it. `step_numbers` has the number of every step that has a
     line (all but `else`), with its kind, in the order of the text. `decisions` are the variables that the
-    model decides, `sources` the inputs of type text.
+    model decides, `sources` the inputs of type text. `zone` is that of the inputs `now` and `today` which a
+    clock gives where a request does not; None where there are none.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Program:
     callees: Mapping[str, Program]  # the procedures that its steps carry out
     module: Module
     form: Form  # of the trace
+    zone: str | None
 
     def in_form(self, form: Form) -> Program:
         """Give the same procedure, compiled for another form of the trace."""
@@ -105,12 +109,13 @@ class Program:
         callees = {name: callee.in_form(form) for name, callee in self.callees.items()}
         return compile_program(self.module, self.procedure, self.types, callees, form)
 
-    def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
-        """Give the inputs that a request's JSON means.
+    def accept(self, raw: Mapping[str, object], moment: datetime | None = None) -> dict[str, Value]:
+        """Give the inputs that a request's JSON means; `moment` is the time for those that ask for it.
 
         Raises `RequestError` that lists every input that is missing, unknown or of the wrong type.
         """
         types = {parameter.name: parameter.type for parameter in self.parameters}
+        raw = with_time(raw, types, self.zone, moment)
         missing = [
             (name, f"input {name!r} is missing: expected {wanted(type)}")
             for name, type in types.items()  # noqa: A001
@@ -287,6 +292,7 @@ def compile_program(
         callees=callees,
         module=module,
         form=form,
+        zone=zone_of(procedure, module),
     )
 
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
 from guard.procedure.functions import FUNCTIONS
-from guard.procedure.lattice import is_number, join, join_all, kind_text, most_places, takes, type_text
+from guard.procedure.lattice import (
+    is_number,
+    is_time,
+    join,
+    join_all,
+    kind_text,
+    most_places,
+    takes,
+    type_text,
+)
 from guard.procedure.model import Numbers, Procedure, Table
 from guard.procedure.nodes import (
     Aggregate,
@@ -24,8 +34,10 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
 from guard.procedure.text import text
+from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
     BoolType,
     DecimalType,
@@ -86,6 +98,8 @@ class _Inference:
                 return self._number(operand, scope, "-")
             case Arithmetic():
                 return self._arithmetic(expr, scope)
+            case Shift(date, _, amount):
+                return shift_type(expr, self.of(date, scope), self.of(amount, scope), self.problems)
             case Comparison():
                 return self._comparison(expr, scope)
             case Not(operand):
@@ -133,7 +147,9 @@ class _Inference:
         return None
 
     def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
-        found = self.of(expr, scope)
+        return self._numeric(expr, self.of(expr, scope), op)
+
+    def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
             return found
         advice = "strings are compared with == and !=" if op in {"<", "<=", ">", ">="} else "write a number"
@@ -152,8 +168,11 @@ class _Inference:
             self.problems(expr.at, message, advice)
 
     def _arithmetic(self, expr: Arithmetic, scope: Scope) -> Type | None:
-        left = self._number(expr.left, scope, expr.op)
-        right = self._number(expr.right, scope, expr.op)
+        left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        if left is not None and right is not None and (is_time(left) or is_time(right)):
+            return difference_type(expr, left, right, self.problems)
+        left = self._numeric(expr.left, left, expr.op)
+        right = self._numeric(expr.right, right, expr.op)
         if left is None or right is None:
             return None
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
@@ -161,11 +180,11 @@ class _Inference:
         return arithmetic_type(expr.op, left, right)
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
-        if expr.op in {"<", "<=", ">", ">="}:
-            self._number(expr.left, scope, expr.op)
-            self._number(expr.right, scope, expr.op)
-            return BoolType()
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        if expr.op in {"<", "<=", ">", ">="} and not (is_time(left) or is_time(right)):
+            self._numeric(expr.left, left, expr.op)
+            self._numeric(expr.right, right, expr.op)
+            return BoolType()
         if left is not None and right is not None:
             if expr.op in {"in", "not in"}:
                 self._membership(expr, left, right)
@@ -183,7 +202,8 @@ class _Inference:
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
         if join(left, right) is None:
             message = f"cannot compare {type_text(left)} with {type_text(right)}"
-            self.problems(expr.at, message, "both sides must be of one kind")
+            quotes = ", and a date stands without quotes" if is_time(left) or is_time(right) else ""
+            self.problems(expr.at, message, f"both sides must be of one kind{quotes}")
         elif isinstance(left, EnumType) and isinstance(right, EnumType):
             self._overlapping(expr, left, right)
 
@@ -274,6 +294,8 @@ def _meant(name: str, scope: Scope) -> str:
     """Say what an unknown name was probably meant to be: a constant, or another name."""
     if name.lower() in {"true", "false"}:
         return f"write {name.lower()}"
+    if name in TIMED:
+        return f'add {name}: {type_text(TIMED[name])} to the inputs, and above them now in "Europe/Berlin"'
     if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
         return f'write "{name}" in quotes for the string'
     return suggestion(name, scope.variables)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -20,6 +22,21 @@ from guard.procedure.types import (
 def is_number(type: Type | None) -> bool:  # noqa: A002
     """Whether values of a type can be calculated with."""
     return isinstance(type, IntType | DecimalType | PercentType)
+
+
+def is_time(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type are dates or moments."""
+    return isinstance(type, DateType | DatetimeType)
+
+
+def is_ordered(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type come one before the other."""
+    return is_number(type) or is_time(type)
+
+
+def is_whole(type: Type) -> bool:  # noqa: A002
+    """Whether values of a type stand at whole numbers: between two neighbours there is none."""
+    return isinstance(type, IntType) or is_time(type)
 
 
 def join(left: Type, right: Type) -> Type | None:
@@ -120,6 +137,10 @@ def type_text(type: Type) -> str:  # noqa: A002
             return "percent"
         case BoolType():
             return "bool"
+        case DateType():
+            return "date"
+        case DatetimeType():
+            return "datetime"
         case StringType():
             return "string"
         case TextType():

@@ -287,6 +287,14 @@ class Procedure:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """`now in "zone"`: a run that is not given its time is given that of the guard's clock, in this zone."""
+
+    zone: str
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """All of one file."""
 
@@ -297,3 +305,4 @@ class Module:
     tables: dict[str, Table]
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
+    clock: Clock | None = None

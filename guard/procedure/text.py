@@ -21,6 +21,7 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
 from guard.procedure.values import spell
 
@@ -52,6 +53,8 @@ def binding(expr: Expr) -> int:
             return COMPARED
         case Arithmetic(op):
             return SUM if op in _SUMS else PRODUCT
+        case Shift():
+            return SUM
         case Negate():
             return NEGATED
         case Literal(int() | Fraction() as number) if number < 0:
@@ -89,6 +92,9 @@ def _text(expr: Expr) -> str:
         case Arithmetic(op, left, right) | Comparison(op, left, right) | Logic(op, left, right):
             before, behind = places_of(expr)
             return f"{text(left, before)} {op} {text(right, behind)}"
+        case Shift(date, op, amount):
+            before, behind = places_of(expr)
+            return f"{text(date, before)} {op} {text(amount, behind)} {unit_text(expr)}"
         case Not(operand):
             return "not " + text(operand, NOT)
         case Choose(condition, then, otherwise):
@@ -104,6 +110,11 @@ def _text(expr: Expr) -> str:
             return "{ " + ", ".join(f"{name}: {text(value)}" for name, value in fields) + " }"
 
 
+def unit_text(expr: Shift) -> str:
+    """Give what stands behind an amount: `days`, `months down`."""
+    return expr.unit if expr.mode is None else f"{expr.unit} {expr.mode}"
+
+
 def parts(expr: Expr) -> tuple[Expr, ...]:
     """Give the expressions that an expression is made of, in the order of the text."""
     match expr:
@@ -115,6 +126,8 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return (operand,)
         case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
             return (left, right)
+        case Shift(date, _, amount):
+            return (date, amount)
         case Choose(condition, then, otherwise):
             return (condition, then, otherwise)
         case Call(_, arguments):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from enum import StrEnum
 from fractions import Fraction
 
@@ -27,6 +28,16 @@ class PercentType:
 @dataclass(frozen=True, slots=True)
 class BoolType:
     """`true` and `false`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DateType:
+    """Days of the calendar."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatetimeType:
+    """Moments: a day, a time in whole seconds and an offset from UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +81,24 @@ class RecordType:
 
 
 Type = (
-    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
+    IntType
+    | DecimalType
+    | PercentType
+    | BoolType
+    | DateType
+    | DatetimeType
+    | StringType
+    | TextType
+    | EnumType
+    | ListType
+    | RecordType
 )
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
 # a tuple; a record is a dict in the order of its fields and is never changed. `bool` is a truth value
-# although Python makes it a number: ask for it first.
-Value = bool | int | Fraction | str | tuple["Value", ...] | dict[str, "Value"]
+# although Python makes it a number, and a `datetime` is a moment although Python makes it a date: ask for
+# them first.
+Value = bool | int | Fraction | date | datetime | str | tuple["Value", ...] | dict[str, "Value"]
 
 
 class Rounding(StrEnum):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_type, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
+from guard.procedure.clock import check_clock
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain
 from guard.procedure.examples import check_example
 from guard.procedure.expression import Scope, infer
@@ -86,6 +87,7 @@ def validate(
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
+    check_clock(module, faults)
     check_nesting(module, faults)
     for example in module.examples.values():
         if example.procedure not in doubt.names:
@@ -112,6 +114,7 @@ class _Procedure:
                     )
             for expression in expressions(step):
                 self._percents(expression)
+                self._counted_conditions(expression)
 
     def _step(self, step: Step) -> None:
         match step:
@@ -309,6 +312,25 @@ class _Procedure:
             f"this {verb} the number that {_cut(right)} stands for, such as 0.05 for 5%",
             f"write {base} * (1 {op} {text(right)}) for a share of it",
         )
+
+    # --- counting ---------------------------------------------------------------------------------
+
+    def _counted_conditions(self, expression: Expr) -> None:
+        """Warn of `count(x > 3 for x in xs)`, which is how many there are."""
+        for part in _within(expression):
+            match part:
+                case Aggregate("count", term, variable, items, None):
+                    kind = infer(items, self.scope, _Quiet())
+                    inner = self.scope.bind(variable, kind.item if isinstance(kind, ListType) else None)
+                    if isinstance(infer(term, inner, _Quiet()), BoolType):
+                        passes = f"{variable} for {variable} in {text(items)}"
+                        self.faults.warning(
+                            part.at,
+                            f"this counts every item, whether {_cut(term)} holds or not",
+                            f"write count({passes} if {_cut(term, bare=True)})",
+                        )
+                case _:
+                    pass
 
 
 class _Quiet:

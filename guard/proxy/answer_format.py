@@ -8,6 +8,8 @@ from typing import Any
 from guard.errors import RequestError
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,
@@ -50,7 +52,7 @@ def check_format(response_format: object, result: Type, content: str) -> None:
 
 def _is_json(result: Type) -> bool:
     """Whether the answer, which gives scalars bare, is JSON."""
-    return not isinstance(result, StringType | TextType | EnumType | PercentType)
+    return not isinstance(result, StringType | TextType | EnumType | PercentType | DateType | DatetimeType)
 
 
 class _Schema:
@@ -151,7 +153,7 @@ def _json_types(type_: Type) -> set[str]:
             return {"array"}
         case RecordType():
             return {"object"}
-        case StringType() | TextType() | EnumType():
+        case StringType() | TextType() | EnumType() | DateType() | DatetimeType():
             return {"string"}
 
 
