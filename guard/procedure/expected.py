@@ -157,8 +157,8 @@ class Ready(Expected):
         self.tail, self.decision = "", None
         self._value, self._make, self._operands = value, make, operands
 
-    @property
-    def __class__(self) -> type[Expected]:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Expected]:  # type: ignore[override]
         return Expected
 
     def __getattr__(self, name: str) -> Any:
