@@ -8,12 +8,14 @@ its text that of a template. Where anything else comes up, nothing is said here 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from operator import itemgetter
 from typing import Any, Final
 
-from guard.procedure.evaluate import Compiled, Env, Evaluate, Operand
+from guard.procedure.evaluate import Compiled, Env, Operand
 from guard.procedure.nodes import Arithmetic, Comparison, Expr, Literal, Name
 from guard.procedure.types import BoolType, IntType, Type
 from guard.procedure.values import DIGITS
@@ -21,6 +23,7 @@ from guard.procedure.values import DIGITS
 MOST_OPERANDS: Final = 4  # so that nothing on the way to a value can come to 200 digits
 
 Operands = tuple[int, ...]
+Compute = Callable[[Operands], Any]
 
 MOST: Final = 10**DIGITS  # a value that stands in a line is between these
 LEAST: Final = -MOST
@@ -44,14 +47,15 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 class Plain:
     """An expression over whole numbers, that gives one or a truth value (`truth`).
 
-    `names` are its operands in the order of the text, which `read` gives; `template` takes the step's path
-    and head, the operands and the value. Both functions, or the template, raise `TypeError` where an
-    operand is not known; and `compute` `ZeroDivisionError`.
+    `names` are its operands in the order of the text. `read` gives them, a single one (`only`) by itself;
+    `template` takes the step's path and head, the operands and the value. One of the functions, or the
+    template, raises `TypeError` where an operand is not known; `compute` also `ZeroDivisionError`.
     """
 
     names: tuple[str, ...]
-    read: Callable[[Env], Operands]
-    compute: Evaluate
+    read: Callable[[Env], Any]
+    only: bool
+    compute: Compute
     template: str
     truth: bool
 
@@ -65,48 +69,58 @@ def plain(compiled: Compiled, type: Type, *, bare: bool) -> Plain | None:  # noq
 
     `bare`: the line shows nothing but the value.
     """
-    compute, parts = _computed(compiled.expr), compiled.whole
+    parts = compiled.whole
     names = tuple(part.name for part in parts if isinstance(part, Operand))
-    if compute is None or compiled.type != type or (bare and not isinstance(compiled.expr, Literal)):
+    if compiled.type != type or (bare and not isinstance(compiled.expr, Literal)):
         return None
     if len(names) > MOST_OPERANDS or not all(isinstance(part, str | Operand) for part in parts):
+        return None
+    shape = _shape(compiled.expr, count())
+    compute = None if shape is None else _computed(shape)
+    if compute is None:
         return None
     working = "".join(part.replace("%", "%%") if isinstance(part, str) else "%d" for part in parts)
     return Plain(
         names=names,
-        read=_reader(names),
+        read=itemgetter(*names) if names else _nothing,
+        only=len(names) == 1,
         compute=compute,
         template=f"%s %s {'' if bare else f'{working} = '}%s",
         truth=isinstance(type, BoolType),
     )
 
 
-def _computed(expr: Expr) -> Evaluate | None:
+def _nothing(_: Env) -> Operands:
+    return ()
+
+
+# What is computed in one way is one tree: an operand is an index, a constant itself.
+Shape = int | Literal | tuple[str, "Shape", "Shape"]
+
+
+def _shape(expr: Expr, places: Iterator[int]) -> Shape | None:
     match expr:
-        case Name(name):
-            return itemgetter(name)
-        case Literal(int(value), IntType()):
-            return lambda _: value
+        case Name():
+            return next(places)
+        case Literal(int(), IntType()):
+            return expr
         case Arithmetic(op, left, right) | Comparison(op, left, right) if op in _OPERATORS:
-            first, second = _computed(left), _computed(right)
-            return None if first is None or second is None else _applied(_OPERATORS[op], first, second, right)
+            first, second = _shape(left, places), _shape(right, places)
+            return None if first is None or second is None else (op, first, second)
         case _:
             return None
 
 
-def _applied(op: Callable[[Any, Any], Any], first: Evaluate, second: Evaluate, right: Expr) -> Evaluate:
-    if isinstance(right, Literal):
-        constant = right.value
-        return lambda env: op(first(env), constant)
-    return lambda env: op(first(env), second(env))
-
-
-def _reader(names: tuple[str, ...]) -> Callable[[Env], Operands]:
-    match names:
-        case ():
-            return lambda _: ()
-        case (only,):
-            first = itemgetter(only)
-            return lambda env: (first(env),)
-        case _:
-            return itemgetter(*names)
+@lru_cache(maxsize=1024)  # so that steps alike share a function: there are many more steps than shapes
+def _computed(shape: Shape) -> Compute:
+    match shape:
+        case int(place):
+            return itemgetter(place)
+        case Literal(value):
+            return lambda _: value
+        case (op, left, Literal(value)):
+            apply, first = _OPERATORS[op], _computed(left)
+            return lambda operands: apply(first(operands), value)
+        case (op, left, right):
+            apply, first, second = _OPERATORS[op], _computed(left), _computed(right)
+            return lambda operands: apply(first(operands), second(operands))

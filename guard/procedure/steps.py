@@ -75,8 +75,10 @@ class Place:
         if plain is None:
             return None
         try:
-            value = plain.compute(env)
             operands = plain.read(env)
+            if plain.only:
+                operands = (operands,)
+            value = plain.compute(operands)
             shown = TRUTH[value] if plain.truth else value
             line = plain.template % (path, self.head, *operands, shown)
         except (TypeError, ZeroDivisionError):  # an operand is not known; the procedure is at fault
