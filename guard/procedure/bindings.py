@@ -9,7 +9,7 @@ from guard.procedure.doubt import is_known
 from guard.procedure.expression import Scope, infer
 from guard.procedure.lattice import is_number, join, type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import Assign, Do, Extract, For, Judge, Procedure, Step
+from guard.procedure.model import Assign, Do, Extract, For, Invoke, Judge, Procedure, Step
 from guard.procedure.types import DecimalType, IntType, ListType, Type
 from guard.source import Span
 
@@ -105,6 +105,9 @@ class _Typing:
             case Do(procedure=name):
                 callee = self.scope.procedures.get(name)
                 return callee.result if callee is not None and is_known(callee.result) else None
+            case Invoke(tool=name):
+                tool = self.scope.tools.get(name)
+                return tool.result if tool is not None and is_known(tool.result) else None
             case For(items=items):
                 found = infer(items, self.scope, _ignored)
                 return found.item if isinstance(found, ListType) else None
@@ -131,5 +134,7 @@ def given_name(step: Step) -> str | None:
             return name
         case Extract(target=name) | Judge(target=name):
             return name
+        case Invoke(target=target):
+            return target
         case _:
             return None

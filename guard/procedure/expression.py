@@ -18,7 +18,7 @@ from guard.procedure.lattice import (
     takes,
     type_text,
 )
-from guard.procedure.model import Numbers, Procedure, Table
+from guard.procedure.model import Numbers, Procedure, Table, Tool
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
@@ -66,6 +66,7 @@ class Scope:
     tables: Mapping[str, Table] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
 
     def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
         """Give a scope that has one variable more."""

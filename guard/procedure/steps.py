@@ -355,6 +355,7 @@ class DoStep:
     shown: tuple[Part, ...]
     inputs: tuple[tuple[str, Leaf], ...]
     body: Block
+    exact: bool  # whether the other procedure carries exact values
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Give the call, then the steps up to their return. A refusal in them is the whole run's."""
@@ -385,7 +386,10 @@ class DoStep:
         for name, leaf in self.inputs:
             env[name], cell = leaf.fill(frame.env, frame.shown)
             shown[name] = cell.value
-        return Frame(env, env if frame.shown is frame.env else shown)
+        if self.exact:
+            return Frame(env, shown)
+        kept = env if frame.shown is frame.env else shown
+        return Frame(kept, kept)
 
     def _inside(self, run: Run) -> Run:
         """Give the steps of the other procedure the numbers that they have here."""

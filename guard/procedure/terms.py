@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MAX_HEIGHT: Final = 50
 
 # Kept for statements and values that the language is going to have.
-KEPT: Final = frozenset({"call", "confirm", "null", "say"})
+KEPT: Final = frozenset({"null"})
 
 ARITHMETIC: Final = {
     "add": "+",

@@ -183,6 +183,8 @@ class Walk:
             case m.Escalate():
                 self.line(step.number, step.text)
                 raise Ended("escalate", step.text)
+            case m.Invoke() | m.Confirm() | m.Say():
+                raise AssertionError(step)
 
     def type_of(self, name: str) -> t.Type:
         return self.types[self.procedure.name][name]

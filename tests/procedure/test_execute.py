@@ -887,7 +887,7 @@ def test_inputs_are_left_as_they_were() -> None:
 
 def test_misuse_is_no_fault_of_the_procedure() -> None:
     made = steps("x = a\nreturn x")
-    unended = replace(made, block=Block(made.block.steps[:1]))
+    unended = replace(made, runnable=Block(made.block.steps[:1]))
     with pytest.raises(InvalidState, match="'p' came to its last step without an end"):
         drive(unended, [], a=1)
     with pytest.raises(InvalidState, match="an example has 'x', which is no constant"):
