@@ -10,9 +10,9 @@ from typing import Final, Protocol
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Pick, Unknown
 from guard.procedure.groups import around
 from guard.procedure.model import StepKind
+from guard.procedure.steps import MAX_STEPS
 from guard.procedure.types import Value
 
-STEPS: Final = 20_000  # of one execution; a trace may not have more lines
 AHEAD: Final = 2_000  # steps that are looked ahead for one that was written
 
 Sent = Value | Unknown | Pick | None
@@ -35,26 +35,29 @@ class Executable(Protocol):
 
 @dataclass(slots=True)
 class Walk:
-    """An execution under way: the step that is due, or how it ended, and what was sent so far.
-
-    `passed` is how many steps lie behind it: as many as values were sent, picks left out.
-    """
+    """An execution under way: the step that is due, or how it ended, and what was sent so far."""
 
     execution: Execution
     due: Expected | None = None
     ending: Ending | None = None
     sent: list[Sent] = field(default_factory=list)
-    passed: int = 0
 
     def send(self, value: Sent) -> None:
         """Go past the step that is due; to another one of those that may come, where that is picked."""
         self.sent.append(value)
-        self.passed += not isinstance(value, Pick)
-        self._go_on(value)
+        try:
+            self.due = self.execution.send(value)
+        except StopIteration as stop:
+            self.due, self.ending = None, stop.value
 
     def skip(self) -> None:
         """Go past the step that is due with what the guard knows of it."""
         self.send(UNKNOWN if self.due is not None and self.due.decision is not None else None)
+
+    @property
+    def passed(self) -> int:
+        """How many steps lie behind it: as many as values were sent, picks left out."""
+        return sum(not isinstance(value, Pick) for value in self.sent)
 
     def pick(self, path: str) -> bool:
         """Make a step the one that is due, where it may come next; whether it is due."""
@@ -70,12 +73,6 @@ class Walk:
         steps = [self.due, *self.due.others]  # of several that lead as far, the one that is due
         self.pick(max(steps, key=lambda step: _shared(around(step.path, members), wanted)).path)
 
-    def _go_on(self, value: Sent) -> None:
-        try:
-            self.due = self.execution.send(value)
-        except StopIteration as stop:
-            self.due, self.ending = None, stop.value
-
     @property
     def undetermined(self) -> bool:
         """Whether what comes hangs on what was never decided."""
@@ -85,7 +82,8 @@ class Walk:
     def start(cls, program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent] = ()) -> Walk:
         """Start an execution and carry it as far as `sent` does."""
         walk = cls(program.execute(inputs))
-        walk._go_on(None)
+        walk.send(None)  # starts it
+        walk.sent.clear()
         for value in sent:
             if walk.due is None:
                 break
@@ -112,13 +110,15 @@ def look_ahead(
 
 
 def count_steps(
-    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = STEPS
+    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = MAX_STEPS
 ) -> int | None:
     """How many steps the whole execution has, carried on behind `sent` with computed values.
 
     None where that hangs on what was never decided, or where there are more than any trace can have.
     """
     walk = Walk.start(program, inputs, sent)
-    while walk.due is not None and walk.passed < most:
+    steps = walk.passed
+    while walk.due is not None and steps < most:
         walk.skip()
-    return walk.passed if walk.due is None and not walk.undetermined else None
+        steps += 1
+    return steps if walk.due is None and not walk.undetermined else None
