@@ -166,10 +166,13 @@ def exchanged(sample: Sample, index: int) -> Iterator[Mutant]:
         return
     lines = sample.lines
     lines[index + 1 : index + 3] = reversed(lines[index + 1 : index + 3])
-    yield Mutant(
-        name="exchanged",
-        text="".join(f"{line}\n" for line in lines),
-        kind="premature_answer" if _is_answer(sample, index + 1) else "skipped_step",
-        step=sample.path(index),
-        at=sample.start(index),
-    )
+    steps = list(sample.steps)
+    steps[index : index + 2] = reversed(steps[index : index + 2])
+    came = list(come(sample.program, sample.inputs, steps))
+    due, missed = came[-1][0], len(came) - 1
+    if missed < len(steps):  # members of a group may come in either order
+        answers = steps[missed][0].kind.value in ENDS
+        kind = "premature_answer" if answers else "skipped_step"
+        text = "".join(f"{line}\n" for line in lines)
+        at = sum(len(line) + 1 for line in lines[: missed + 1])
+        yield Mutant(name="exchanged", text=text, kind=kind, step=due, at=at)
