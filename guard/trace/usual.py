@@ -18,7 +18,8 @@ from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine
 
-VALUES: Final = 1_000  # in the list or record of a line; longer ones are for the grammar to refuse
+LENGTH: Final = 1_000  # characters of a line of one value
+VALUES: Final = 500  # in the list or record of a line; longer ones are for the grammar to refuse
 QUOTES: Final = 100  # behind a line
 
 # Words of the grammar that are no names where a value may stand.
@@ -73,11 +74,9 @@ def _patterns() -> _Patterns:
         f"(?:{name} =|if|elif|while|require|check|return|deny|escalate|for {name} in {name}(?:\\.{name})*+ =)"
     )
     start = f"(?P<path>{path}) (?P<head>{head}) "
-    quotes = f"(?P<quotes>(?: <- {string})*)"
+    quotes = f"(?P<quotes>(?: <- {string})*+)"
     return _Patterns(
-        line=re.compile(
-            f"{start}(?:(?:(?P<symbol>{working}) = )?(?P<working>{working}) = )?(?P<value>{value}){quotes}"
-        ),
+        line=re.compile(f"{start}(?:(?P<working>{working}) = ){{0,2}}(?P<value>{value}){quotes}"),
         start=re.compile(f"{start}(?=[\\[{{])"),
         end=re.compile(quotes),
         field=re.compile(f"({string}): "),
@@ -93,7 +92,7 @@ def _possessive(terminal: str) -> str:
 
 def usual(line: RawLine) -> Line | None:
     """The event of a usual line, None where that is for the grammar to say."""
-    match = _patterns().line.fullmatch(line.text)
+    match = _patterns().line.fullmatch(line.text) if len(line.text) <= LENGTH else None
     if match is not None:
         return _line(line, match, _body(line, match), match)
     start = _patterns().start.match(line.text)
@@ -106,7 +105,10 @@ def usual(line: RawLine) -> Line | None:
 
 
 def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
-    value, working, symbol = _scalar(match["value"]), match["working"], match["symbol"]
+    value, working = _scalar(match["value"]), match["working"]
+    # Of two in front of the value the pattern has caught the second; the first is the symbolic form.
+    first, last = match.end("head") + 1, match.start("working")
+    symbol = line.text[first : last - len(" = ")] if first < last else None
     if value is None or any(map(_odd, filter(None, (working, symbol)))):
         return None
     value_at = line.at + match.start("value")
@@ -117,7 +119,7 @@ def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
         value_at=value_at,
         value_text=match["value"],
         symbol=symbol,
-        symbol_at=0 if symbol is None else line.at + match.start("symbol"),
+        symbol_at=0 if symbol is None else line.at + first,
     )
 
 
@@ -136,7 +138,7 @@ def _line(line: RawLine, start: re.Match[str], body: Written | None, end: re.Mat
         path=start["path"],
         head=start["head"],
         body=body,
-        body_at=body.working_at if isinstance(body, Scalar) else body.at,
+        body_at=line.at + start.end("head") + 1,
         quotes=quotes,
         text=line.text,
         at=line.at,
