@@ -55,7 +55,7 @@ def _patterns() -> _Patterns:
     """
     path, name, number, date, moment, string, unit, mode = (
         f"(?:{_possessive(lark().get_terminal(terminal).pattern.to_regexp())})"
-        for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "UNIT", "MODE")
+        for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "TIME_UNIT", "MONTH_END")
     )
     number = f"(?>{moment}|{date}|{number})"
     name = f"(?!(?:{_WORDS})(?![A-Za-z0-9_])){name}"
