@@ -18,7 +18,7 @@ from tests.corpus.sources import SOURCES
 from tests.faults.faithful import Mutant, Sample
 from tests.faults.injectors import INJECTORS, found, right
 
-# Steps that call tools are not part of the language.
+# Procedures with steps that call tools are for conversations; no trace of one is checked.
 KINDS: Final = tuple(kind for kind in Kind if kind not in {Kind.WRONG_CALL, Kind.UNCONFIRMED_CALL})
 
 

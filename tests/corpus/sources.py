@@ -9,6 +9,7 @@ from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
+from guard.config.folder import Folder
 from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
@@ -42,7 +43,9 @@ def from_examples() -> Iterator[Sample]:
             yield carried_out(text, case.program, case.inputs, case.decisions)
     for file in sorted(EXAMPLES.glob("**/*.proc")):
         text = file.read_text("utf-8")
-        for program in load(text, file.name).procedures.values():
+        for program in load(text, file.name, files=Folder(file.parent)).procedures.values():
+            if program.runnable is None:
+                continue  # for conversations
             if program.name in _DECIDED:
                 raw, decisions = _DECIDED[program.name]
                 yield carried_out(text, program, program.accept(raw), decisions)
