@@ -17,6 +17,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     StringType,
@@ -157,6 +158,8 @@ def _of_another_type(type_: Type) -> list[str]:
             return ["1", '"2026-06-01T09:30:00+00:00"', "2026-06-01"]
         case StringType() | TextType():
             return ["1", "true", "[]"]
+        case NothingType():
+            return []
 
 
 def _refused(expected: Expected, decision: Decision, value: Value) -> Iterator[tuple[Value, Type]]:
