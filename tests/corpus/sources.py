@@ -13,7 +13,7 @@ from guard.config.folder import Folder
 from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
-from tests.corpus import chains, finqa, gsm8k
+from tests.corpus import chains, finqa, gsm8k, lists
 from tests.corpus.problems import Problem
 from tests.faults.faithful import Sample, carried_out
 from tests.traces import Case, cases
@@ -92,6 +92,7 @@ SOURCES: Final[Mapping[str, Callable[[], Iterator[Sample]]]] = {
     "FinQA": lambda: map(from_problem, finqa.problems()),
     "GSM8K": lambda: map(from_problem, gsm8k.problems()),
     "chains": chains.seeded,
+    "lists": lists.seeded,
     "examples": from_examples,
     "docs": from_docs,
     "cases": from_cases,
