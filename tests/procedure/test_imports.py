@@ -348,5 +348,6 @@ def test_declarations_mean_the_same_from_another_file(sample: Sample) -> None:
     whole = load(sample.text).procedures["made"]
     assert (program.digest, program.numbered) == (whole.digest, whole.numbered)
     decisions = {expected.path: value for expected, value in sample.steps if expected.decision is not None}
-    program = program.in_form(sample.program.form)
-    assert reference(program, sample.inputs, decisions) == ([*sample.steps], sample.ending)
+    (steps, ending), (others, other) = (reference(one, sample.inputs, decisions) for one in (program, whole))
+    assert ending == other
+    assert render.trace(program, steps, "3fa92c") == render.trace(whole, others, "3fa92c")
