@@ -9,7 +9,7 @@ the values show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,23 +18,17 @@ from guard.procedure.callees import STEPS
 from guard.procedure.listing import reached, rule_text, walk
 from guard.procedure.model import (
     Always,
-    Assign,
-    Check,
     Confirm,
     Demand,
     Deny,
     Do,
     Escalate,
-    Extract,
     For,
     If,
     Invoke,
-    Judge,
     Module,
     Procedure,
-    Require,
     Return,
-    Say,
     Step,
     While,
 )
@@ -114,30 +108,29 @@ class _Ways:
             case If(branches=branches):
                 ways = [self._block(branch.body, state) for branch in branches]
                 return _meet([*ways, state if branches[-1].condition is not None else None])
-            case For(body=body) | While(body=body):
-                once = self._block(body, self._beside([*walk(body)], _forget(state, given_name(step))))
-                return _meet([state, once])
+            case For() | While():
+                return _meet([state, self._block(step.body, self._again(step, state))])
             case Invoke():
                 return _forget(self._call(step, state), given_name(step))
             case Confirm(tool=tool, arguments=arguments):
                 return replace(state, agreed=state.agreed | {_agreed(tool, arguments)})
             case Do():
-                behind = self._do(step, state)
-                return behind and _forget(behind, step.target)
+                return _forget(self._do(step, state), step.target)
             case Return():
                 self.returned.append(state)
                 return None
             case Deny() | Escalate():
                 return None
-            case Assign() | Extract() | Judge() | Require() | Check() | Say():
+            case _:
                 return _forget(state, given_name(step))
 
-    def _beside(self, steps: Sequence[Step], state: _State) -> _State:
-        """Give what is known where some steps may have been carried out in between, any number of times."""
-        given = set(map(given_name, steps))
-        used = {step.tool for step in steps if isinstance(step, Invoke)}
+    def _again(self, loop: For | While, state: _State) -> _State:
+        """Give what is known at the start of any pass: what no pass can have undone."""
+        inner = list(walk(loop.body))
+        given = {given_name(loop), *map(given_name, inner)}
+        used = {step.tool for step in inner if isinstance(step, Invoke)}
         agreed = {one for one in state.agreed if not one.names & given and one.tool not in used}
-        return _State(frozenset(agreed), state.met, state.called | self._tools(steps))
+        return _State(frozenset(agreed), state.met, state.called | self._tools(inner))
 
     def _tools(self, steps: Iterable[Step]) -> frozenset[str]:
         found: set[str] = set()
@@ -226,8 +219,10 @@ class _Ways:
         self.faults(at, f"{step.tool!r} {message}{carried}; {line} says {rule_text(rule)}", advice)
 
 
-def _forget(state: _State, name: str | None) -> _State:
+def _forget(state: _State | None, name: str | None) -> _State | None:
     """Give what is known when a name gets another value: what was agreed to with it is not, any more."""
+    if state is None or name is None:
+        return state
     return replace(state, agreed=frozenset(one for one in state.agreed if name not in one.names))
 
 
