@@ -94,7 +94,7 @@ class Terms:
             )
         if len(word) > MAX_NAME:
             self.faults(span(word), f"a name has at most {MAX_NAME} characters", "take a shorter one")
-        return str(word.value)
+        return str(word.value)[:MAX_NAME]
 
     def expression(self, part: Part) -> Expr:
         """Read an expression; one that is nested too deep is reported and read as 0."""

@@ -10,6 +10,12 @@ import pytest
 from guard.cli import main
 
 HEAD = "procedure p(a: int) -> int\n"
+NESTED = f"""\
+procedure p(xs: list of int) -> int
+  return sum(sum(x * y for x in xs) for y in xs)
+example p
+  xs = [{", ".join(["1"] * 2_000)}]
+"""
 BAD: dict[str, tuple[str | bytes, str]] = {
     "too large": (HEAD + "  # " + "c" * 1_000_000 + "\n", "at most 1,000,000 characters"),
     "too many words": (HEAD + "  x = a" + " + a" * 120_000 + "\n", "at most 200,000 words and signs"),
@@ -51,11 +57,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         + "  return len(x18)\nexample p\n  a = 1\n",
         "more than 100,000 parts",
     ),
-    "lists in one another": (
-        "procedure p(xs: list of int) -> int\n  return sum(sum(x * y for x in xs) for y in xs)\n"
-        f"example p\n  xs = [{', '.join('1' for _ in range(2_000))}]\n",
-        "more than 250,000 times",
-    ),
+    "lists in one another": (NESTED, "more than 250,000 times"),
     "not UTF-8": (HEAD.encode() + b"  # caf\xe9\n  return a\n", "is not UTF-8"),
     "UTF-16": ((HEAD + "  return a\n").encode("utf-16"), "is not UTF-8"),
     "every byte": (bytes(range(256)) * 100, "is not UTF-8"),
@@ -63,7 +65,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "tabs and blanks": (HEAD + "  x = a\n\treturn x\n", "tabs and blanks are mixed"),
     "old line ends": ((HEAD + "  return a\n").replace("\n", "\r"), "line ends LF or CR LF"),
     "no words": ("\n \n\t\n", "holds no procedure"),
-    "quotation marks": ('"' * 50_001, "has no closing quote"),
+    "quotation marks": ('"' * 50_001, "expected a declaration"),
 }
 GOOD: dict[str, bytes] = {
     "CR LF": (HEAD + "  x = a\n  # why\n  return x\n").replace("\n", "\r\n").encode(),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard.procedure.evaluate import Env, compiled
+from guard.procedure.evaluate import Compiled, Env, compiled
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lists import key_of
@@ -37,8 +38,13 @@ ints = st.lists(small, max_size=8).map(tuple)
 pairs = st.lists(st.fixed_dictionaries({"word": words, "n": small}), max_size=8).map(tuple)
 
 
+@cache
+def made(expression: str) -> Compiled:
+    return compiled(read(expression), SCOPE)
+
+
 def value(expression: str, **env: Any) -> Any:
-    return compiled(read(expression), SCOPE).evaluate(dict(env))
+    return made(expression).evaluate(dict(env))
 
 
 def shown(expression: str, **env: Any) -> str:
