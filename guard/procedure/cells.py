@@ -13,6 +13,7 @@ from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import depth, is_number
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
+from guard.procedure.plain import Operands, Plain, plain
 from guard.procedure.text import text
 from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
@@ -87,6 +88,13 @@ class Body:
 
     leaves: tuple[Leaf, ...]
     tail: str
+    plain: Plain | None = None
+
+    def refill(self, operands: Operands) -> tuple[Cell, ...]:
+        """Give the cells of a line that was written the plain way."""
+        assert self.plain is not None
+        env = self.plain.env(operands)
+        return self.fill(env, env)[1]
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, tuple[Cell, ...]]:
         """Give the value that is carried on and the cells. Raises `EvaluationError`."""
@@ -117,7 +125,11 @@ def body(expr: Expr, type: Type, scope: Scope, form: Form, rule: Rule | None = N
             leaf = _leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule)
             leaves.append(_formed(leaf, inner, form))
             lead = ""
-    return Body(tuple(leaves), lead)
+    match leaves:
+        case [Leaf(key=(), symbol=None, expression=expression, bare=bool(bare))]:
+            return Body(tuple(leaves), lead, plain(expression, type, bare=bare))
+        case _:
+            return Body(tuple(leaves), lead)
 
 
 def argument(expr: Expr, type: Type, scope: Scope) -> Leaf:  # noqa: A002

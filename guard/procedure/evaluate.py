@@ -39,7 +39,17 @@ from guard.procedure.nodes import (
 )
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text, unit_text
 from guard.procedure.text import parts as parts_of
-from guard.procedure.types import BoolType, EnumType, ListType, RecordType, StringType, TextType, Type, Value
+from guard.procedure.types import (
+    BoolType,
+    EnumType,
+    IntType,
+    ListType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+    Value,
+)
 from guard.procedure.values import Unspellable, spell, speller
 from guard.source import Span
 
@@ -54,10 +64,24 @@ Show = Callable[[Env, Env], str | Hole | Working]
 Part = str | Show
 
 _ANY_BOOL: Final = Hole(BoolType(), free=True)
+_HOLE: Final = Hole(IntType())
+_spelled: Final = speller(IntType())
 
 
 class _OutOfSight(Exception):  # noqa: N818 (caught by the aggregate whose variable it is)
     """A term would have to show the variable of its aggregate by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Shows a variable that holds whole numbers."""
+
+    name: str
+
+    def __call__(self, env: Env, shown: Env) -> str | Hole:  # noqa: ARG002
+        """Give its value, or a hole for that."""
+        value = shown[self.name]
+        return _HOLE if value is UNKNOWN else _spelled(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +219,8 @@ class _Compiler:
 
     def _shown(self, evaluate: Evaluate, type: Type, expr: Expr) -> Part:  # noqa: A002
         """Show an operand by value where its type allows it, else by name."""
+        if isinstance(type, IntType) and isinstance(expr, Name):
+            return Operand(expr.name)
         by_name = self._written(expr)
         spelled = speller(type)
         if isinstance(type, StringType | EnumType):
