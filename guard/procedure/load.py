@@ -238,8 +238,12 @@ def _try_example(program: Program, faults: Faults) -> None:
 
 
 def _refusal(units: Iterable[_Unit]) -> ProcedureError:
+    units = list(units)
     problems = [problem for unit in units for problem in _in_order(unit.errors)]
-    return ProcedureError(problems[:MAX_PROBLEMS])
+    warnings = [
+        problem for unit in units for problem in _in_order(unit.problems) if problem.severity == "warning"
+    ]
+    return ProcedureError(problems[:MAX_PROBLEMS], warnings[:MAX_PROBLEMS])
 
 
 def _in_order(problems: Sequence[Problem]) -> list[Problem]:
