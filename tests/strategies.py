@@ -44,6 +44,7 @@ class _Writer:
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=lambda: ["xs"])
     days: list[str] = field(default_factory=lambda: ["day"])
     moments: list[str] = field(default_factory=lambda: ["at"])
     decided: dict[str, str] = field(default_factory=dict)  # target -> kind
@@ -59,12 +60,12 @@ class _Writer:
     @property
     def known(self) -> list[list[str]]:
         """The names of each kind."""
-        return [self.ints, self.amounts, self.flags, self.days, self.moments]
+        return [self.ints, self.amounts, self.flags, self.lists, self.days, self.moments]
 
     def whole(self, depth: int = 0) -> str:
         """A whole-number expression."""
         left = self.pick(*self.ints, "1", "7", "20")
-        match self.pick("leaf", "+", "-", "*", "neg", "min", "if", "()") if depth < 2 else "leaf":
+        match self.pick("leaf", "+", "-", "*", "neg", "min", "if", "()", "last") if depth < 2 else "leaf":
             case "leaf":
                 return left
             case "neg":
@@ -75,16 +76,35 @@ class _Writer:
                 return f"(if {self.test()} then {left} else {self.pick(*self.ints, '3')})"
             case "*":
                 return f"{left} * {self.draw(st.integers(2, 9))}"
+            case "last":
+                return f"last(append({self.pick(*self.lists)}, {self.whole(depth + 1)}))"
             case "()":
                 return f"({self.whole(depth + 1)}) - ({self.whole(depth + 1)})"
             case operator:
                 return f"{left} {operator} {self.whole(depth + 1)}"
+
+    def series(self) -> str:
+        """A list of whole numbers."""
+        items = self.pick(*self.lists)
+        return self.pick(
+            f"append({items}, {self.whole(1)})",
+            f"[x * 2 for x in {items} if x > {self.pick(*self.ints)}]",
+            f"[x for x in {items}]",
+            f"{self.pick('sort', 'reverse', 'distinct')}({items})",
+            f"sort(x for x in {items} by -x{self.pick('', ' desc')})",
+            f"concat({items}, [{self.whole(1)}, 4])",
+        )
 
     def shift(self) -> str:
         """What stands behind a date that is moved."""
         few = self.pick(*self.ints, "12", f"({self.whole(1)})")
         unit = self.pick("days", "weeks", "months down", "months up", "years down")
         return f"{self.pick('+', '-')} {few} mod 40 {unit}"
+
+    def moment(self) -> str:
+        """An expression of moments."""
+        by = f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
+        return f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
 
     def later(self) -> str:
         """An expression of dates."""
@@ -110,7 +130,7 @@ class _Writer:
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["whole", "amount", "flag", "date", "moment", "between"]
+        kinds = ["whole", "amount", "flag", "list", "date", "moment", "between"]
         if depth == 0:
             kinds += ["extract", "read", "judge", "require", "do"]
         if depth < 2:
@@ -120,17 +140,14 @@ class _Writer:
                 self.assign(indent, "n", self.ints, self.whole())
             case "amount":
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
+            case "list":
+                self.assign(indent, "l", self.lists, self.series())
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
             case "date":
                 self.assign(indent, "t", self.days, self.later())
             case "moment":
-                by = (
-                    f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
-                )
-                self.assign(
-                    indent, "m", self.moments, f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
-                )
+                self.assign(indent, "m", self.moments, self.moment())
             case "between":
                 names = self.pick("days", "moments")
                 known = self.days if names == "days" else self.moments
@@ -173,7 +190,7 @@ class _Writer:
         kept = [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
-        self.ints, self.amounts, self.flags, self.days, self.moments = kept  # what a block makes is its own
+        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = kept
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")

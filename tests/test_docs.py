@@ -11,6 +11,7 @@ import pytest
 from guard.check.verdict import Kind
 from guard.errors import ProcedureError
 from guard.procedure.execute import reference
+from guard.procedure.library import FUNCTIONS
 from guard.procedure.load import load
 from guard.procedure.model import Hit, StepKind
 from guard.run.messages import Outcome, StepClass
@@ -100,6 +101,34 @@ def test_the_language_reference_carries_out_every_construct() -> None:
     unrun = {StepKind.CALL, StepKind.CONFIRM, StepKind.SAY}  # they have no trace yet
     assert kinds | {StepKind.RESULT} | unrun == set(StepKind)
     assert {table.hit for program in programs for table in program.module.tables.values()} == set(Hit)
+
+
+ROWS = re.findall(
+    r"^\| `(.+?)` \| `(.+?)` \|$",
+    LANGUAGE.partition("| call | gives |")[2].partition("\n\n")[0],
+    re.MULTILINE,
+)
+GIVEN = """
+  xs = [3, 1, 2, 1]
+  ws = ["pear", "fig"]
+  s = "Straße 12"
+  d = 12.345
+"""
+
+
+@pytest.mark.parametrize(("call", "given"), ROWS)
+def test_the_functions_of_the_language_reference_give_what_it_says(call: str, given: str) -> None:
+    types = "xs: list of int, ws: list of string, s: string, d: decimal(3)"
+    text = f"procedure p({types}) -> int\n  y = {call}\n  check {call} == y\n  return 1\nexample p{GIVEN}"
+    program = load(text).procedures["p"]
+    steps, _ = reference(program, program.example_inputs or {}, {})
+    assert steps[0][0].cells[0].spelling == given
+
+
+def test_every_function_is_in_the_language_reference() -> None:
+    assert len(ROWS) > 50
+    calls = {name for call, _ in ROWS for name in re.findall(r"[a-z0-9_]+(?=\()", call)}
+    assert calls == set(FUNCTIONS)
 
 
 def test_a_source_distribution_holds_what_its_readme_needs() -> None:

@@ -43,6 +43,8 @@ SOFT = {
     "to": "a to 2",
     "at": "at most 3",
     "most": "at most 3",
+    "by": "sort(x for x in xs by x.price)",
+    "desc": "sort(x for x in xs desc)",
     **{unit: f"  due = ordered + 3 {unit}" for unit in UNITS},
     "down": "  due = ordered + 3 months down",
     "up": "  due = ordered + n years up",

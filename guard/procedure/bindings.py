@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from guard.procedure.doubt import is_known
 from guard.procedure.expression import Scope, infer
-from guard.procedure.lattice import is_number, join, type_text
+from guard.procedure.lattice import depth, is_empty, is_number, join, type_text
 from guard.procedure.listing import walk
 from guard.procedure.model import Assign, Do, Extract, For, Invoke, Judge, Procedure, Step
-from guard.procedure.types import DecimalType, IntType, ListType, Type
+from guard.procedure.nodes import ListOf
+from guard.procedure.types import DecimalType, IntType, ListType, NothingType, Type
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # A sum in a loop may gain decimals in every pass (`x = x * 1.5`). After so many rounds they are left open.
 WIDEN_AFTER: Final = 4
+
+MAX_DEPTH: Final = 20  # of lists and records in each other: `x = [x]` would go on for ever
 
 Bindings = dict[str, Type | None]
 
@@ -80,7 +83,25 @@ class _Typing:
                 changed |= self._visit(step, widen=turn > WIDEN_AFTER)
         for name, step, found in self.clashes.values():
             self._clash(faults, name, step, found)
+        for name, type_ in self.bindings.items():
+            if type_ is not None and is_empty(type_):
+                self._empty(faults, name)
         return self.scope
+
+    def _empty(self, faults: Faults, name: str) -> None:
+        """Report a list that nothing is ever put into: nobody knows what it is a list of."""
+        item = isinstance(self.bindings[name], NothingType)
+        self.bindings[name] = None
+        if item:
+            for step in self.steps:
+                if isinstance(step, For) and step.variable == name and isinstance(step.items, ListOf):
+                    faults(step.items.at, "a loop goes through a list that is empty", "leave the loop out")
+            return
+        faults(
+            target_span(faults.source.text, self.first[name], name),
+            f"nothing is ever put into the list {name!r}",
+            f"put something into it, such as {name} = append({name}, 1), or leave it out",
+        )
 
     def _visit(self, step: Step, *, widen: bool) -> bool:
         """Let a step add to the type of its name; whether that has changed."""
@@ -90,7 +111,7 @@ class _Typing:
             return False
         before = self.bindings[name]
         joined = found if before is None else join(before, found)
-        if joined is None:
+        if joined is None or depth(joined) > MAX_DEPTH:
             self.clashes.setdefault(id(step), (name, step, found))
             return False
         if widen and joined != before and is_number(joined):

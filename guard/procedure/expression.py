@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
-from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import (
     is_number,
+    is_string,
     is_time,
     join,
     join_all,
@@ -18,6 +19,8 @@ from guard.procedure.lattice import (
     takes,
     type_text,
 )
+from guard.procedure.library import FUNCTIONS
+from guard.procedure.lists import sorts
 from guard.procedure.model import Numbers, Procedure, Table, Tool
 from guard.procedure.nodes import (
     Aggregate,
@@ -45,6 +48,7 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     StringType,
@@ -153,7 +157,7 @@ class _Inference:
     def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
             return found
-        advice = "strings are compared with == and !=" if op in {"<", "<=", ">", ">="} else "write a number"
+        advice = _instead(op, found)
         self.problems(expr.at, f"{op!r} needs a number, {text(expr)!r} is {kind_text(found)}", advice)
         return None
 
@@ -182,9 +186,8 @@ class _Inference:
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
-        if expr.op in {"<", "<=", ">", ">="} and not (is_time(left) or is_time(right)):
-            self._numeric(expr.left, left, expr.op)
-            self._numeric(expr.right, right, expr.op)
+        if expr.op in _ORDER and not (is_time(left) or is_time(right)):
+            self._order(expr, left, right)
             return BoolType()
         if left is not None and right is not None:
             if expr.op in {"in", "not in"}:
@@ -193,12 +196,32 @@ class _Inference:
                 self._alike(expr, left, right)
         return BoolType()
 
+    def _order(self, expr: Comparison, left: Type | None, right: Type | None) -> None:
+        if is_string(left) and is_string(right):
+            if isinstance(left, EnumType) and isinstance(right, EnumType):
+                advice = "compare it with == or in, or give its values numbers in a table"
+                self.problems(expr.at, "the values of an enumeration have no order", advice)
+            return
+        for side, found in ((expr.left, left), (expr.right, right)):
+            if found is not None and not is_number(found):
+                other = right if side is expr.left else left
+                self._unordered(expr, side, found, other)
+
+    def _unordered(self, expr: Comparison, side: Expr, found: Type, other: Type | None) -> None:
+        if is_string(found) and not is_number(other):
+            return  # the other side is what cannot be compared, or has been complained about
+        message = f"{expr.op!r} needs a number, {text(side)!r} is {kind_text(found)}"
+        self.problems(side.at, message, _instead(expr.op, found))
+
     def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
         if isinstance(items, ListType):
             self._alike(expr, item, items.item)
         else:
             message = f"{expr.op!r} needs a list on its right, {text(expr.right)!r} is {type_text(items)}"
-            self.problems(expr.right.at, message, 'write the values in brackets: ["a", "b"]')
+            advice = 'write the values in brackets: ["a", "b"]'
+            if is_string(items):
+                advice += f", or contains({text(expr.right)}, {text(expr.left)}) for a part of a string"
+            self.problems(expr.right.at, message, advice)
 
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
         if join(left, right) is None:
@@ -232,8 +255,7 @@ class _Inference:
 
     def _list(self, expr: ListOf, scope: Scope) -> Type | None:
         if not expr.items:
-            self.problems(expr.at, "an empty list has no type here", "write at least one item")
-            return None
+            return ListType(NothingType())
         item = self._joined(expr.items, scope, "items of a list", expr.at)
         return item and ListType(item)
 
@@ -278,17 +300,56 @@ class _Inference:
         if expr.condition is not None:
             self.condition(expr.condition, inner, "if")
         term = self.of(expr.term, inner)
+        self._key(expr, inner)
+        if expr.function == "list":
+            return term and ListType(term)
         function = FUNCTIONS.get(expr.function)
         if function is None or function.over is None:
             able = [name for name, known in FUNCTIONS.items() if known.over is not None]
             advice = suggestion(expr.function, able)
             self.problems(expr.at, f"{expr.function!r} does not go over a list", advice)
             return None
-        result = term and function.over(term)
+        if expr.function == "filter" and expr.condition is None:
+            advice = f"add if and a condition behind {text(expr.items)}"
+            self.problems(expr.at, "a filter says which items it keeps", advice)
+        result = term and (ListType(term) if expr.key is not None else function.over(term))
         if term is not None and result is None:
             message = f"{expr.function!r} does not take {type_text(term)}"
             self.problems(expr.term.at, message, f"write it as {function.signature}")
         return result
+
+    def _key(self, expr: Aggregate, inner: Scope) -> None:
+        """Look at what a sort goes by."""
+        if expr.function != "sort" and (expr.key is not None or expr.descending):
+            word = "desc" if expr.key is None else "by"
+            self.problems(expr.at, f"only a sort has {word}, found {expr.function}", f"leave {word} out")
+        elif expr.key is not None:
+            found = self.of(expr.key, inner)
+            if found is not None and not sorts(found):
+                message = (
+                    f"a sort goes by numbers, strings or dates, {text(expr.key)!r} is {type_text(found)}"
+                )
+                self.problems(expr.key.at, message, "name a field of the item, such as by x.price")
+
+
+def _instead(op: str, found: Type) -> str:
+    """Say what to write where a number is wanted and there is something else."""
+    match op, found:
+        case "+", ListType():
+            return "write append(list, item) for one item more, concat(a, b) for two lists"
+        case "+", _ if is_string(found):
+            return "write concat(a, b) to put strings together, number(s) to read a number from one"
+        case _, ListType() if op in _ORDER:
+            return "compare len(list), or one item with at(list, 1)"
+        case _, _ if op in _ORDER and is_string(found):
+            return "compare two strings, or number(s) with a number"
+        case _, _ if is_string(found):
+            return "write a number, or number(s) to read one from a string"
+        case _:
+            return "write a number"
+
+
+_ORDER: Final = frozenset({"<", "<=", ">", ">="})
 
 
 def _meant(name: str, scope: Scope) -> str:

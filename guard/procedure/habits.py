@@ -120,11 +120,9 @@ def _operator(at: Stumble) -> Finding | None:
     if at.kind == "__ANON_1" and {"PLUS", "COMPARE"} & at.accepts and at.first not in ("NUMBER", "STRING"):
         return Finding(at.span, "there is no comparison =>", "write >=")
     if at.kind == "LSQB" and "PLUS" in at.accepts:
-        return Finding(
-            at.span,
-            "a list has no index",
-            "go through it with for, or take its sum, min, max, any, all, count or len",
-        )
+        items = at.line[-1] if at.before == "NAME" else "xs"
+        advice = f"write at({items}, 1) for the first item, last({items}) for the last"
+        return Finding(at.span, "a list has no index in brackets", advice)
     if at.kind == "LPAR" and len(at.line) > 2 and at.line[-2].type == "DOT":
         name = at.line[-1]
         advice = f"write {name}({at.line[-3]})"

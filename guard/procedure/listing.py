@@ -8,6 +8,7 @@ from dataclasses import replace
 from guard.procedure import wording
 from guard.procedure.clock import zone_of
 from guard.procedure.lattice import fields_text, type_text
+from guard.procedure.library import ROUNDING
 from guard.procedure.model import (
     Always,
     AnyCell,
@@ -331,7 +332,7 @@ def rule_text(rule: Always) -> str:
 
 def _rounds(procedure: Procedure, module: Module) -> bool:
     steps = _steps(procedure, module)
-    return "round" in called(procedure, module) or any(
+    return bool(ROUNDING & called(procedure, module)) or any(
         isinstance(step, Assign) and step.places is not None for step in steps
     )
 

@@ -14,6 +14,7 @@ from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, takes, type_text
+from guard.procedure.library import PASSING
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
     Assign,
@@ -368,10 +369,6 @@ def _within(expression: Expr) -> Iterator[Expr]:
         yield from _within(part)
 
 
-# Functions whose result is one of the numbers they are given, or their sum.
-_PASSING = frozenset({"min", "max", "sum", "abs"})
-
-
 def _quotients(expression: Expr) -> Iterator[Expr]:
     """Find the divisions whose result an expression hands on unrounded."""
     inner: Sequence[Expr] = ()
@@ -384,9 +381,9 @@ def _quotients(expression: Expr) -> Iterator[Expr]:
             inner = (operand,)
         case Choose(_, then, otherwise):
             inner = (then, otherwise)
-        case Call(function, arguments) if function in _PASSING:
+        case Call(function, arguments) if function in PASSING:
             inner = arguments
-        case Aggregate(function, term) if function in _PASSING:
+        case Aggregate(function, term) if function in PASSING:
             inner = (term,)
         case ListOf(items):
             inner = items

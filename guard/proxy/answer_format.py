@@ -14,6 +14,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     StringType,
@@ -155,6 +156,8 @@ def _json_types(type_: Type) -> set[str]:
             return {"object"}
         case StringType() | TextType() | EnumType() | DateType() | DatetimeType():
             return {"string"}
+        case NothingType():
+            return set()
 
 
 def _name(type_: Type) -> str:

@@ -21,6 +21,7 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NothingType,
     PercentType,
     RecordType,
     Rounding,
@@ -349,6 +350,8 @@ def values_of(kind: Type) -> st.SearchStrategy[Value]:
         case StringType() | TextType():
             plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
             return plain.map(lambda text: coerce(text, STRING) or "")
+        case NothingType():
+            return st.nothing()
         case ListType(item):
             return st.lists(values_of(item), max_size=3).map(tuple)
         case RecordType(fields):
