@@ -8,7 +8,7 @@ from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.lattice import type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import Do, Example, Extract, Judge, Module, Procedure
+from guard.procedure.model import Do, Example, Extract, Judge, Module, OneOf, Procedure
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
 from guard.procedure.text import text
 from guard.procedure.types import (
@@ -74,6 +74,11 @@ def _decisions(procedure: Procedure, module: Module, seen: set[str]) -> dict[str
         callee = module.procedures.get(step.procedure) if isinstance(step, Do) else None
         if callee is not None and callee.name not in seen:
             found |= _decisions(callee, module, seen)
+    found |= {
+        step.label: EnumType(tuple(way.name for way in step.alternatives))
+        for step in steps
+        if isinstance(step, OneOf) and step.label is not None
+    }
     return found | {step.target: step.type for step in steps if isinstance(step, Extract | Judge)}
 
 

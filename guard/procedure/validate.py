@@ -17,6 +17,7 @@ from guard.procedure.lattice import is_number, kind_text, takes, type_text
 from guard.procedure.library import PASSING
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Check,
     Confirm,
@@ -29,6 +30,7 @@ from guard.procedure.model import (
     Invoke,
     Judge,
     Module,
+    OneOf,
     Procedure,
     Require,
     Return,
@@ -151,6 +153,8 @@ class _Procedure:
                 self._condition(condition, "behind require")
             case Check(condition=condition):
                 self._condition(condition, "behind check")
+            case AnyOrder() | OneOf():
+                pass  # what is in them are steps of their own
             case Return(expression=expression):
                 self._result(expression, self.procedure.result)
             case Deny(text=reason):
@@ -361,6 +365,8 @@ def _labels(step: Step) -> Iterator[tuple[str, Step]]:
         case _:
             if step.label is not None:
                 yield step.label, step
+            if isinstance(step, OneOf) and step.otherwise is not None and step.otherwise.label is not None:
+                yield step.otherwise.label, step.otherwise  # type: ignore[misc]
 
 
 def _within(expression: Expr) -> Iterator[Expr]:
