@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final, Protocol
 
@@ -89,6 +89,17 @@ class Walk:
                 break
             walk.send(value)
         return walk
+
+
+def retrace(program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent]) -> Iterator[Expected]:
+    """Give once more the steps at which an execution was sent a value, in order."""
+    walk = Walk.start(program, inputs)
+    for value in sent:
+        if walk.due is None:
+            return
+        if not isinstance(value, Pick):
+            yield replace(walk.due, others=()) if walk.due.others else walk.due
+        walk.send(value)
 
 
 def _shared(one: Sequence[object], other: Sequence[object]) -> int:

@@ -13,10 +13,11 @@ from typing import Any, Final, Protocol
 
 from guard.errors import InvalidState
 from guard.procedure.cells import Body, Leaf
-from guard.procedure.evaluate import Compiled, Env, Part, render
+from guard.procedure.evaluate import Compiled, Part, render
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Pick, Ready, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
+from guard.procedure.passes import Env
 from guard.procedure.plain import LEAST, MOST, TRUTH
 from guard.procedure.text import text
 from guard.procedure.types import BoolType, IntType, StringType, Type, Value
@@ -87,7 +88,7 @@ class Place:
         if not LEAST < value < MOST:
             return None
         kind, label, target, head = self.kind, self.label, self.target, self.head
-        return Ready(path, self.number, kind, label, target, head, line, value, body.refill, operands)
+        return Ready(path, self.number, kind, label, target, head, line, value, body, operands)
 
 
 class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)

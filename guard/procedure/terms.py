@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from guard.procedure.faults import Faults
 
 MAX_HEIGHT: Final = 50
+MAX_NAME: Final = 100
 
 # Kept for statements and values that the language is going to have.
 KEPT: Final = frozenset({"null"})
@@ -91,7 +92,9 @@ class Terms:
                 f"{word.value!r} is a reserved word and cannot name {what}",
                 f"take another name, such as {word.value}_1",
             )
-        return str(word.value)
+        if len(word) > MAX_NAME:
+            self.faults(span(word), f"a name has at most {MAX_NAME} characters", "take a shorter one")
+        return str(word.value)[:MAX_NAME]
 
     def expression(self, part: Part) -> Expr:
         """Read an expression; one that is nested too deep is reported and read as 0."""
