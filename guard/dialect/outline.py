@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from guard.dialect.holes import PASS, hole
+from guard.dialect.holes import NULL, PASS, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
 from guard.procedure.execute import Numbered, Program, head
+from guard.procedure.lattice import may_be_null, required
 from guard.procedure.model import (
     Assign,
     Branch,
@@ -200,9 +201,10 @@ class _Outline:
             case Assign(target=target):
                 return sequence(*start, self._value(self.program.types[target]), Literal("\n"), then)
             case Extract(type=kind, quote=quote) | Judge(type=kind, quote=quote):
-                behind = quotes((), self.rules, verbatim=False, several=isinstance(kind, ListType))
-                quoted = behind if quote else optional(behind)
-                return sequence(*start, hole(kind), quoted, Literal("\n"), then)
+                behind = quotes((), self.rules, verbatim=False, several=isinstance(required(kind), ListType))
+                value = sequence(hole(required(kind)), behind if quote else optional(behind))
+                read = choice(NULL, value) if may_be_null(kind) else value
+                return sequence(*start, read, Literal("\n"), then)
             case Return():
                 return sequence(*start, self._value(self.program.result), Literal("\n"), self.answer)
             case Deny(text=message) | Escalate(text=message):
@@ -210,11 +212,13 @@ class _Outline:
 
     def _value(self, kind: Type) -> Node:
         expression = working(None, self.rules)
-        match kind:
+        match required(kind):
             case ListType() | RecordType() | TextType():
                 return sequence(expression, optional(Literal(" = "), expression))
             case DecimalType():
-                return sequence(optional(expression, Literal(" = ")), hole(DecimalType()))
+                value = hole(DecimalType())
+                value = choice(NULL, value) if may_be_null(kind) else value
+                return sequence(optional(expression, Literal(" = ")), value)
             case _:
                 return sequence(optional(expression, Literal(" = ")), hole(kind))
 

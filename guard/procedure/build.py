@@ -184,11 +184,12 @@ class _Builder:
         for parameter in () if part is None else parts(tree(part)):
             if parameter is None:
                 continue
-            word, type_ = parts(tree(parameter))
+            word, type_, default = parts(tree(parameter))
             name = self.terms.name(word, "an input")
             if name in found:
                 self.faults(span(token(word)), f"the {what} has two inputs {name!r}", "rename one of them")
-            found[name] = Parameter(name, self.types.resolve(type_, text=text), span(token(word)))
+            kept = None if default is None else self.terms.literal(default)
+            found[name] = Parameter(name, self.types.resolve(type_, text=text), kept, span(token(word)))
         return tuple(found.values())
 
     def _procedure(self, node: Node) -> None:

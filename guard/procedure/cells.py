@@ -11,9 +11,19 @@ from guard.procedure.evaluate import Compiled, Env, compiled
 from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
-from guard.procedure.lattice import is_number
+from guard.procedure.lattice import is_number, required
 from guard.procedure.nodes import Expr, ListOf, RecordOf
-from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
+from guard.procedure.types import (
+    NULL,
+    DecimalType,
+    IntType,
+    ListType,
+    OptionalType,
+    RecordType,
+    Rounding,
+    Type,
+    Value,
+)
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none
@@ -125,7 +135,7 @@ def _leaf(
 def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # noqa: A002
     if not expression.single:
         return False
-    if copied and (expression.type == type or not is_number(type)):
+    if copied and (expression.type == type or not is_number(required(type))):
         return True
     return None  # decimals may make a difference
 
@@ -135,7 +145,7 @@ Place = tuple[Key, str, Expr | None, Type]  # key, text before it, expression, t
 
 def _places(expr: Expr, type: Type, key: Key) -> Iterator[Place]:  # noqa: A002
     """Take constructors apart: literal text, and the expressions whose values stand between it."""
-    match expr, type:
+    match expr, required(type):
         case RecordOf(values), RecordType(fields):
             given = dict(values)
             for index, field in enumerate(fields):
@@ -152,6 +162,9 @@ def _places(expr: Expr, type: Type, key: Key) -> Iterator[Place]:  # noqa: A002
 
 
 def _finish(type: Type, rule: Rule, scope: Scope) -> Finish:  # noqa: A002
+    if isinstance(type, OptionalType):
+        inner = _finish(type.item, rule, scope)
+        return lambda value: (NULL, NULL) if value is NULL else inner(value)
     if not is_number(type):
         return lambda value: (value, value)
     rounding = rule.rounding or scope.numbers.rounding

@@ -15,6 +15,7 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -97,10 +98,24 @@ class Types:
                 return self._places(*map(token, node.children))
             case "list_type":
                 return ListType(self.resolve(node.children[0]))
+            case "optional_type":
+                return self._optional(node)
             case "enum_type":
                 return self.enum(child for child in parts(node) if child is not None)
             case _:
                 return self.record(tree(node.children[0]), None)
+
+    def _optional(self, node: Node) -> Type:
+        item = self.resolve(node.children[0], text=True)
+        match item:
+            case OptionalType():
+                self.faults(span(node), "one ? says that a value may be null", "leave the other out")
+                return item
+            case TextType():
+                self.faults(span(node), "a text is always there", "write text: an empty one says nothing")
+                return item
+            case _:
+                return OptionalType(item) if item != MYSTERY else item
 
     def record(self, fields: Node, name: str | None) -> RecordType:
         found: dict[str, FieldType] = {}

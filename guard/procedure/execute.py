@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from guard.errors import InvalidState, RequestError
+from guard.procedure.bindings import known_in
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Unknown
@@ -42,6 +43,7 @@ from guard.procedure.model import (
     While,
 )
 from guard.procedure.nodes import Expr, FieldOf, ListOf, Literal, Name, RecordOf
+from guard.procedure.presence import NOTHING, Paths
 from guard.procedure.steps import (
     AssignStep,
     Block,
@@ -61,7 +63,7 @@ from guard.procedure.steps import (
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
-from guard.procedure.types import BoolType, ListType, TextType, Type, Value
+from guard.procedure.types import NULL, BoolType, ListType, OptionalType, TextType, Type, Value
 from guard.procedure.values import from_json, wanted
 from guard.source import Source
 
@@ -106,9 +108,18 @@ class Program:
         missing = [
             (name, f"input {name!r} is missing: expected {wanted(type)}")
             for name, type in types.items()  # noqa: A001
-            if name not in raw
+            if name not in raw and name not in self.left_out
         ]
-        return _accepted(raw, types, "input", "stepguard.inputs", missing)
+        return _accepted({**self.left_out, **raw}, types, "input", "stepguard.inputs", missing)
+
+    @property
+    def left_out(self) -> dict[str, Value]:
+        """What the inputs are that a request may leave out: their defaults, or null."""
+        return {
+            one.name: NULL if one.default is None else one.default.value
+            for one in self.parameters
+            if one.default is not None or isinstance(one.type, OptionalType)
+        }
 
     def decide(self, raw: Mapping[str, object]) -> dict[str, Value]:
         """Give the decisions that a piece of JSON means: by variable, or by path for a step in a loop.
@@ -260,7 +271,8 @@ def compile_program(
     del source
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
     scope = Scope(variables, module.tables, module.numbers)
-    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees)
+    known = known_in(procedure, replace(scope, procedures=module.procedures))
+    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees, known)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -370,12 +382,15 @@ class _Compiler:
     result: Type
     limits: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
     callees: Mapping[str, Program]
+    known: Mapping[str, Paths]  # in front of each step: what is not null there
 
     def block(self, steps: Iterable[Step], base: str) -> Block:
         """Compile a block; `base` is the number of the loop around it with a dot, or ""."""
         return Block(tuple(self.step(step, base) for step in steps))
 
     def step(self, step: Step, base: str) -> Compiled:
+        if not isinstance(step, If) and self.scope.present != self._known(step.number):
+            return self._where(step.number).step(step, base)
         match step:
             case Assign():
                 return self._assign(step, base)
@@ -384,20 +399,27 @@ class _Compiler:
             case Extract() | Judge():
                 return self._decide(step, base)
             case If(branches=branches):
-                return BranchStep(tuple(self._arm(branch, base) for branch in branches))
+                return BranchStep(tuple(self._where(arm.number)._arm(arm, base) for arm in branches))  # noqa: SLF001 (its own kind)
             case For():
                 return self._loop(step, base)
             case While(condition=condition, body=steps):
                 test = self._condition(step, condition, base)
                 return WhileStep(test, step.bound, self.block(steps, f"{step.number}."))
             case Require(condition=condition, otherwise=otherwise):
-                end = self._end(otherwise, base)
+                end = self._where(otherwise.number)._end(otherwise, base)  # noqa: SLF001 (its own kind)
                 return RequireStep(self._condition(step, condition, base), end)
             case Check(condition=condition):
                 inner = self._condition(step, condition, base)
                 return CheckStep(inner.place, inner)
             case Return() | Deny() | Escalate():
                 return self._end(step, base)
+
+    def _known(self, number: str) -> Paths:
+        return self.known.get(number, NOTHING)
+
+    def _where(self, number: str) -> _Compiler:
+        """Give the compiler for a step: what is known to be there differs between them."""
+        return replace(self, scope=self.scope.knowing(self._known(number)))
 
     def _assign(self, step: Assign, base: str) -> AssignStep:
         type = self.scope.variables[step.target]  # noqa: A001

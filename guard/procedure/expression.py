@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from guard.procedure.faults import suggestion
 from guard.procedure.functions import FUNCTIONS
-from guard.procedure.lattice import is_number, join, join_all, kind_text, most_places, takes, type_text
+from guard.procedure.lattice import (
+    holds_null,
+    is_number,
+    join,
+    join_all,
+    kind_text,
+    may_be_null,
+    most_places,
+    required,
+    takes,
+    type_text,
+)
 from guard.procedure.model import Numbers, Procedure, Table
 from guard.procedure.nodes import (
     Aggregate,
@@ -15,8 +26,10 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -25,7 +38,8 @@ from guard.procedure.nodes import (
     Not,
     RecordOf,
 )
-from guard.procedure.text import text
+from guard.procedure.presence import NOTHING, Paths, path_of, told, without
+from guard.procedure.text import CHOICE, SUM, binding, text
 from guard.procedure.types import (
     BoolType,
     DecimalType,
@@ -33,6 +47,8 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -54,10 +70,21 @@ class Scope:
     tables: Mapping[str, Table] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
+    present: Paths = NOTHING  # what is known not to be null although its type says that it may
 
     def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
         """Give a scope that has one variable more."""
-        return replace(self, variables={**self.variables, name: type})
+        known = without(self.present, [name]) if self.present else self.present
+        return replace(self, variables={**self.variables, name: type}, present=known)
+
+    def where(self, condition: Expr, *, holds: bool) -> Scope:
+        """Give the scope of what is evaluated only where a condition holds, or does not."""
+        more = told(condition, holds=holds)
+        return self.knowing(self.present | more) if more else self
+
+    def knowing(self, paths: Paths) -> Scope:
+        """Give the scope in which some paths are not null."""
+        return replace(self, present=paths)
 
 
 def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
@@ -88,12 +115,16 @@ class _Inference:
                 return self._arithmetic(expr, scope)
             case Comparison():
                 return self._comparison(expr, scope)
+            case IsNull():
+                return self._null_test(expr, scope)
+            case Default():
+                return self._default(expr, scope)
             case Not(operand):
                 self.condition(operand, scope, "not")
                 return BoolType()
             case Logic(op, left, right):
                 self.condition(left, scope, op)
-                self.condition(right, scope, op)
+                self.condition(right, scope.where(left, holds=op == "and"), op)
                 return BoolType()
             case Choose():
                 return self._choice(expr, scope)
@@ -110,7 +141,7 @@ class _Inference:
 
     def _name(self, expr: Name, scope: Scope) -> Type | None:
         if expr.name in scope.variables:
-            return scope.variables[expr.name]
+            return _present(expr, scope.variables[expr.name], scope)
         if expr.name in scope.tables or expr.name in FUNCTIONS:
             self.problems(expr.at, f"{expr.name!r} is not a value", f"call it: {expr.name}(...)")
         else:
@@ -118,13 +149,13 @@ class _Inference:
         return None
 
     def _field(self, expr: FieldOf, scope: Scope) -> Type | None:
-        match self.of(expr.record, scope):
+        match self._there(expr.record, self.of(expr.record, scope)):
             case None:
                 return None
             case RecordType(fields):
                 types = {field.name: field.type for field in fields}
                 if expr.name in types:
-                    return types[expr.name]
+                    return _present(expr, types[expr.name], scope)
                 known = suggestion(expr.name, types)
                 self.problems(expr.at, f"{text(expr.record)!r} has no field {expr.name!r}", known)
             case other:
@@ -133,7 +164,7 @@ class _Inference:
         return None
 
     def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
-        found = self.of(expr, scope)
+        found = self._there(expr, self.of(expr, scope))
         if found is None or is_number(found):
             return found
         advice = "strings are compared with == and !=" if op in {"<", "<=", ">", ">="} else "write a number"
@@ -141,7 +172,7 @@ class _Inference:
         return None
 
     def condition(self, expr: Expr, scope: Scope, op: str) -> None:
-        found = self.of(expr, scope)
+        found = self._there(expr, self.of(expr, scope))
         if found is not None and not isinstance(found, BoolType):
             advice = (
                 f"compare it with something, as in `{text(expr)} > 0`"
@@ -166,12 +197,74 @@ class _Inference:
             self._number(expr.right, scope, expr.op)
             return BoolType()
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
-        if left is not None and right is not None:
+        if isinstance(left, NullType) or isinstance(right, NullType):
+            self._compared_null(expr, left)
+            return BoolType()
+        left, right = self._there(expr.left, left), self._there(expr.right, right)
+        if left is not None and right is not None and not self._inner_null(expr, left, right):
             if expr.op in {"in", "not in"}:
                 self._membership(expr, left, right)
             else:
                 self._alike(expr, left, right)
         return BoolType()
+
+    def _compared_null(self, expr: Comparison, left: Type | None) -> None:
+        other = expr.right if isinstance(left, NullType) else expr.left
+        word = "is not null" if expr.op in {"!=", "not in"} else "is null"
+        self.problems(expr.at, f"null is not compared by {expr.op!r}", f"write {text(other, SUM)} {word}")
+
+    def _inner_null(self, expr: Comparison, left: Type, right: Type) -> bool:
+        """Whether a side has a part that may be null, which is reported: null equals nothing."""
+        for side, found in ((expr.left, left), (expr.right, right)):
+            if holds_null(found):
+                message = (
+                    f"{text(side)!r} is {type_text(found)}: a part of it may be null, which equals nothing"
+                )
+                self.problems(expr.at, message, "compare the parts, behind a test such as `x is not null`")
+                return True
+        return False
+
+    # --- null
+
+    def _there(self, expr: Expr, found: Type | None) -> Type | None:
+        """Report a value that may be null where one is needed; its type is that of what it is else."""
+        if not may_be_null(found):
+            return found
+        assert found is not None
+        self.problems(expr.at, *null_problem(expr, found))
+        return None
+
+    def _untold(self, expr: Expr, scope: Scope) -> Type | None:
+        """Give a type as declared: asking again whether a value is null is no fault."""
+        path = path_of(expr)
+        return self.of(expr, scope if path is None else scope.knowing(scope.present - {path}))
+
+    def _null_test(self, expr: IsNull, scope: Scope) -> Type:
+        found = self._untold(expr.operand, scope)
+        if found is not None and not may_be_null(found):
+            word = "true" if expr.negated else "false"
+            message = f"{text(expr.operand)!r} is {kind_text(found)}, which is never null"
+            self.problems(expr.at, message, f"leave the test out: it is always {word}")
+        return BoolType()
+
+    def _default(self, expr: Default, scope: Scope) -> Type | None:
+        found = self._untold(expr.value, scope)
+        if isinstance(found, OptionalType) and expr.fallback == ListOf(()):
+            return found.item if isinstance(found.item, ListType) else self.of(expr.fallback, scope)
+        fallback = self.of(expr.fallback, scope)
+        if found is None or fallback is None:
+            return None
+        if not may_be_null(found):
+            message = f"{text(expr.value)!r} is {kind_text(found)}, which is never null"
+            self.problems(expr.at, message, "leave else and what follows out")
+            return found
+        if isinstance(found, NullType):
+            return fallback
+        joined = join(required(found), fallback)
+        if joined is None:
+            kinds = f"{kind_text(required(found))}, {kind_text(fallback)}"
+            self.problems(expr.at, f"both sides of 'else' must be of one kind, found {kinds}", "")
+        return joined
 
     def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
         if isinstance(items, ListType):
@@ -195,11 +288,13 @@ class _Inference:
 
     def _choice(self, expr: Choose, scope: Scope) -> Type | None:
         self.condition(expr.condition, scope, "if")
-        return self._joined((expr.then, expr.otherwise), scope, "both sides of 'else'", expr.at)
+        then = self.of(expr.then, scope.where(expr.condition, holds=True))
+        otherwise = self.of(expr.otherwise, scope.where(expr.condition, holds=False))
+        return self._joined([then, otherwise], "both sides of 'else'", expr.at)
 
-    def _joined(self, parts: tuple[Expr, ...], scope: Scope, what: str, at: Span) -> Type | None:
-        types = [type for type in (self.of(part, scope) for part in parts) if type is not None]  # noqa: A001
-        if len(types) < len(parts):
+    def _joined(self, found: list[Type | None], what: str, at: Span) -> Type | None:
+        types = [type for type in found if type is not None]  # noqa: A001
+        if len(types) < len(found):
             return None
         joined = join_all(types)
         if joined is None:
@@ -213,13 +308,15 @@ class _Inference:
         if not expr.items:
             self.problems(expr.at, "an empty list has no type here", "write at least one item")
             return None
-        item = self._joined(expr.items, scope, "items of a list", expr.at)
+        item = self._joined([self.of(part, scope) for part in expr.items], "items of a list", expr.at)
         return item and ListType(item)
 
     def _call(self, expr: Call, scope: Scope) -> Type | None:
         types = [self.of(argument, scope) for argument in expr.arguments]
-        known = [type for type in types if type is not None]  # noqa: A001
         table, function = scope.tables.get(expr.function), FUNCTIONS.get(expr.function)
+        if table is None and function is not None:
+            types = [self._there(*pair) for pair in zip(expr.arguments, types, strict=True)]
+        known = [type for type in types if type is not None]  # noqa: A001
         if table is not None:
             self._arguments(expr, table, types)
             return table.result
@@ -233,7 +330,9 @@ class _Inference:
         if result is None:
             given = ", ".join(map(type_text, known)) or "nothing"
             message = f"{expr.function!r} does not take ({given})"
-            self.problems(expr.at, message, f"write it as {function.signature}")
+            self.problems(
+                expr.at, message, _nulls_left_out(expr, known) or f"write it as {function.signature}"
+            )
         return result
 
     def _arguments(self, expr: Call, table: Table, types: list[Type | None]) -> None:
@@ -245,17 +344,20 @@ class _Inference:
         for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):
             if given is not None and not _may_look_up(parameter.type, given):
                 message = f"{parameter.name!r} of table {table.name!r} is {type_text(parameter.type)}"
-                advice = f"give it {type_text(parameter.type)}"
+                advice = (
+                    null_advice(argument, given, parameter.type) or f"give it {type_text(parameter.type)}"
+                )
                 self.problems(argument.at, f"{message}, {text(argument)!r} is {kind_text(given)}", advice)
 
     def _aggregate(self, expr: Aggregate, scope: Scope) -> Type | None:
-        items = self.of(expr.items, scope)
+        items = self._there(expr.items, self.of(expr.items, scope))
         if items is not None and not isinstance(items, ListType):
             message = f"'for' needs a list, {text(expr.items)!r} is {type_text(items)}"
             self.problems(expr.items.at, message, "write a list, such as lines or [1, 2]")
         inner = scope.bind(expr.variable, items.item if isinstance(items, ListType) else None)
         if expr.condition is not None:
             self.condition(expr.condition, inner, "if")
+            inner = inner.where(expr.condition, holds=True)
         term = self.of(expr.term, inner)
         function = FUNCTIONS.get(expr.function)
         if function is None or function.over is None:
@@ -263,11 +365,67 @@ class _Inference:
             advice = suggestion(expr.function, able)
             self.problems(expr.at, f"{expr.function!r} does not go over a list", advice)
             return None
+        if expr.function != "count":
+            term = self._there(expr.term, term)
         result = term and function.over(term)
         if term is not None and result is None:
             message = f"{expr.function!r} does not take {type_text(term)}"
             self.problems(expr.term.at, message, f"write it as {function.signature}")
         return result
+
+
+def _present(expr: Name | FieldOf, found: Type | None, scope: Scope) -> Type | None:
+    """Give the type of an operand: without null where that is known not to be."""
+    if isinstance(found, OptionalType) and scope.present and text(expr) in scope.present:
+        return found.item
+    return found
+
+
+def null_problem(expr: Expr, found: Type) -> tuple[str, str]:
+    """Give the message and the advice for a value that may be null where one is needed."""
+    if isinstance(found, NullType):
+        return f"{text(expr)!r} is null, there is nothing to go on with", "write a value"
+    return f"{text(expr)!r} may be null here", _filled(expr, required(found))
+
+
+def null_advice(expr: Expr, given: Type, wanted: Type) -> str:
+    """Say how to give a value of a type where one that may be null was given; "" where that is no reason."""
+    fits = may_be_null(given) and not may_be_null(wanted) and join(required(given), wanted) is not None
+    return _filled(expr, required(given)) if fits else ""
+
+
+def _filled(expr: Expr, item: Type) -> str:
+    """Say how to make a value of one that may be null."""
+    path = path_of(expr)
+    test = (
+        f"test `{text(expr)} is not null` before"
+        if path is not None
+        else "give it a name and test that before"
+    )
+    match item:
+        case IntType() | PercentType() | DecimalType():
+            fallback = "0%" if isinstance(item, PercentType) else "0"
+        case BoolType():
+            fallback = "false"
+        case EnumType((option, *_)):
+            fallback = f'"{option}"'
+        case StringType():
+            fallback = '""'
+        case ListType():
+            fallback = "[]"
+        case _:
+            return test
+    value = text(expr) if binding(expr) > CHOICE else f"({text(expr)})"
+    return f"write ({value} else {fallback}), or {test}"
+
+
+def _nulls_left_out(expr: Call, given: list[Type]) -> str:
+    """Say how to go over a list without the items that are null; "" where that is not the matter."""
+    match given, expr.arguments:
+        case [ListType(OptionalType())], (items,):
+            return f"leave the nulls out: {expr.function}(x for x in {text(items)} if x is not null)"
+        case _:
+            return ""
 
 
 def _meant(name: str, scope: Scope) -> str:
@@ -281,8 +439,8 @@ def _meant(name: str, scope: Scope) -> str:
 
 def _may_look_up(parameter: Type, given: Type) -> bool:
     # The decimals of a column bound nothing: every number has its place between the ends of a row.
-    if isinstance(parameter, DecimalType | PercentType):
-        return is_number(given)
+    if isinstance(required(parameter), DecimalType | PercentType) and is_number(required(given)):
+        return may_be_null(parameter) or not may_be_null(given)
     return takes(parameter, given)
 
 

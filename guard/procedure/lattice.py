@@ -9,6 +9,8 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -20,6 +22,40 @@ from guard.procedure.types import (
 def is_number(type: Type | None) -> bool:  # noqa: A002
     """Whether values of a type can be calculated with."""
     return isinstance(type, IntType | DecimalType | PercentType)
+
+
+def required(type: Type) -> Type:  # noqa: A002
+    """Give the type of what a value is where it is not null."""
+    return type.item if isinstance(type, OptionalType) else type
+
+
+def optional(type: Type) -> Type | None:  # noqa: A002
+    """Give the type of a value that may also be null; None for a text, which always is there."""
+    match type:
+        case OptionalType() | NullType():
+            return type
+        case TextType():
+            return None
+        case _:
+            return OptionalType(type)
+
+
+def may_be_null(type: Type | None) -> bool:  # noqa: A002
+    """Whether a value of a type may itself be null."""
+    return isinstance(type, OptionalType | NullType)
+
+
+def holds_null(type: Type) -> bool:  # noqa: A002
+    """Whether a value of a type may be null or have a part that is."""
+    match type:
+        case OptionalType() | NullType():
+            return True
+        case ListType(item):
+            return holds_null(item)
+        case RecordType(fields):
+            return any(holds_null(field.type) for field in fields)
+        case _:
+            return False
 
 
 def join(left: Type, right: Type) -> Type | None:
@@ -48,6 +84,11 @@ def join(left: Type, right: Type) -> Type | None:
             return item and ListType(item)
         case (RecordType(), RecordType()):
             return _join_records(left, right)
+        case (NullType(), other) | (other, NullType()):
+            return optional(other)
+        case (OptionalType(), _) | (_, OptionalType()):
+            item = join(required(left), required(right))
+            return item and optional(item)
         case _:
             return None
 
@@ -90,6 +131,10 @@ def most_places(*types: Type) -> int | None:
 def takes(target: Type, given: Type) -> bool:
     """Whether every value of `given` may stand where `target` is asked for."""
     match target, given:
+        case (OptionalType(), NullType()):
+            return True
+        case (OptionalType(item), _):
+            return takes(item, required(given))
         case (PercentType(), DecimalType()):
             return True
         case (DecimalType(None), PercentType()):
@@ -130,6 +175,14 @@ def type_text(type: Type) -> str:  # noqa: A002
             return f"list of {type_text(item)}"
         case RecordType(fields, name):
             return name or fields_text(fields)
+        case OptionalType(EnumType() as item):
+            return f"{type_text(item)} or null"
+        case OptionalType(ListType() as item):
+            return f"({type_text(item)})?"
+        case OptionalType(item):
+            return f"{type_text(item)}?"
+        case NullType():
+            return "null"
 
 
 def kind_text(type: Type) -> str:  # noqa: A002

@@ -201,10 +201,11 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A typed input of a procedure or table."""
+    """A typed input of a procedure or table; `default` is what a request may leave out."""
 
     name: str
     type: Type
+    default: Literal | None = None
     at: Span = place()
 
 

@@ -74,6 +74,24 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class IsNull:
+    """`x is null`, and `x is not null` where `negated`."""
+
+    operand: Expr
+    negated: bool = False
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """`value else fallback`: the value, or the fallback where it is null, which is evaluated only then."""
+
+    value: Expr
+    fallback: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """`not x`."""
 
@@ -145,6 +163,8 @@ Expr = (
     | Negate
     | Arithmetic
     | Comparison
+    | IsNull
+    | Default
     | Not
     | Logic
     | Choose

@@ -49,7 +49,7 @@ STEPS: Final = frozenset(
         "ESCALATE",
     }
 )
-RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE"}
+RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE", "NULL"}
 _LINE_ENDS: Final = frozenset({"_NL", "_INDENT", "_DEDENT", "$END"})
 
 

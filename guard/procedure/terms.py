@@ -15,8 +15,10 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -25,7 +27,7 @@ from guard.procedure.nodes import (
     Not,
     RecordOf,
 )
-from guard.procedure.types import BoolType, IntType
+from guard.procedure.types import NULL, BoolType, IntType, NullType
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 MAX_HEIGHT: Final = 50
 
 # Kept for statements and values that the language is going to have.
-KEPT: Final = frozenset({"call", "confirm", "null", "say"})
+KEPT: Final = frozenset({"call", "confirm", "say"})
 
 ARITHMETIC: Final = {
     "add": "+",
@@ -122,6 +124,10 @@ class Terms:
                 return Comparison(op, self._sub(children[0]), self._sub(children[2]), at)
             case "in" | "not_in" as op:
                 return Comparison(op.replace("_", " "), self._sub(children[0]), self._sub(children[1]), at)
+            case "is_null" | "is_not_null" as kind:
+                return IsNull(self._sub(children[0]), kind == "is_not_null", at)
+            case "default":
+                return Default(self._sub(children[0]), self._sub(children[1]), at)
             case "choose":
                 condition, then, otherwise = map(self._sub, children)
                 return Choose(condition, then, otherwise, at)
@@ -190,6 +196,8 @@ class Terms:
         match node.data:
             case "true" | "false" as word:
                 return Literal(word == "true", BoolType(), at)
+            case "null":
+                return Literal(NULL, NullType(), at)
             case "string":
                 return constants.string(token(node.children[0]), self.faults)
             case "number" | "minus_number" as kind:

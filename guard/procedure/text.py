@@ -12,8 +12,10 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -42,13 +44,13 @@ _SUMS: Final = frozenset("+-")
 def binding(expr: Expr) -> int:
     """Say how tightly an expression holds together, from `CHOICE` to `ATOM`."""
     match expr:
-        case Choose():
+        case Choose() | Default():
             return CHOICE
         case Logic(op):
             return OR if op == "or" else AND
         case Not():
             return NOT
-        case Comparison():
+        case Comparison() | IsNull():
             return COMPARED
         case Arithmetic(op):
             return SUM if op in _SUMS else PRODUCT
@@ -89,6 +91,10 @@ def _text(expr: Expr) -> str:
         case Arithmetic(op, left, right) | Comparison(op, left, right) | Logic(op, left, right):
             before, behind = places_of(expr)
             return f"{text(left, before)} {op} {text(right, behind)}"
+        case IsNull(operand, negated):
+            return f"{text(operand, SUM)} is {'not ' if negated else ''}null"
+        case Default(value, fallback):
+            return f"{text(value, OR)} else {text(fallback)}"
         case Not(operand):
             return "not " + text(operand, NOT)
         case Choose(condition, then, otherwise):
@@ -111,8 +117,10 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return ()
         case FieldOf(record):
             return (record,)
-        case Negate(operand) | Not(operand):
+        case Negate(operand) | Not(operand) | IsNull(operand):
             return (operand,)
+        case Default(value, fallback):
+            return (value, fallback)
         case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
             return (left, right)
         case Choose(condition, then, otherwise):

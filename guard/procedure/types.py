@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from fractions import Fraction
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,45 @@ class RecordType:
     name: str | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalType:
+    """A value of a type, or `null`. The type is no text and not optional itself."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class NullType:
+    """`null` and nothing else: what the word alone is of."""
+
+
 Type = (
-    IntType | DecimalType | PercentType | BoolType | StringType | TextType | EnumType | ListType | RecordType
+    IntType
+    | DecimalType
+    | PercentType
+    | BoolType
+    | StringType
+    | TextType
+    | EnumType
+    | ListType
+    | RecordType
+    | OptionalType
+    | NullType
 )
+
+
+class Null(Enum):
+    """The value that says there is none. Python's None stands for what the guard does not have at all."""
+
+    NULL = None
+
+
+NULL: Final = Null.NULL
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
 # a tuple; a record is a dict in the order of its fields and is never changed. `bool` is a truth value
 # although Python makes it a number: ask for it first.
-Value = bool | int | Fraction | str | tuple["Value", ...] | dict[str, "Value"]
+Value = bool | int | Fraction | str | Null | tuple["Value", ...] | dict[str, "Value"]
 
 
 class Rounding(StrEnum):

@@ -16,11 +16,15 @@ from typing import Final, TypeGuard
 from unicodedata import normalize
 
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DecimalType,
     EnumType,
     IntType,
     ListType,
+    Null,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     Rounding,
@@ -168,6 +172,11 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
             return _list_speller(_speller(item, json))
         case RecordType(fields):
             return _record_speller({field.name: _speller(field.type, json) for field in fields})
+        case OptionalType(item):
+            spelled = _speller(item, json)
+            return lambda value: "null" if value is NULL else spelled(value)
+        case NullType():
+            return lambda _: "null"
 
 
 def _spell_int(value: int) -> str:
@@ -189,6 +198,8 @@ def _record_speller(fields: Mapping[str, Speller]) -> Callable[[Mapping[str, Val
 def answer_text(value: Value, type: Type) -> str:  # noqa: A002
     """Give what a client reads: a scalar bare (strings without quotation marks), a list or record as JSON."""
     match type:
+        case OptionalType(item) if value is not NULL:
+            return answer_text(value, item)
         case StringType() | TextType() | EnumType():
             return str(value)
         case ListType() | RecordType():
@@ -238,6 +249,10 @@ def wanted(type: Type) -> str:  # noqa: A002
             return "a list"
         case RecordType(fields):
             return "a record of " + ", ".join(field.name for field in fields)
+        case OptionalType(item):
+            return f"{wanted(item)}, or null"
+        case NullType():
+            return "null"
 
 
 def conforms(value: Value, type: Type) -> str | None:  # noqa: A002
@@ -250,6 +265,9 @@ def conforms(value: Value, type: Type) -> str | None:  # noqa: A002
 
 def _misfit(value: Value, type: Type, path: str) -> str | None:  # noqa: A002
     match type:
+        case OptionalType(item):
+            reason = None if value is NULL else _misfit(value, item, path)
+            return f"{reason}, or null" if reason == wanted(item) else reason
         case ListType(item) if isinstance(value, tuple):
             inner = (_misfit(part, item, f"{path}[{index}]") for index, part in enumerate(value))
             return next(filter(None, inner), None)
@@ -276,6 +294,8 @@ def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
         case StringType() | TextType() if isinstance(value, str):
             return _bad_string(value, type)
         case EnumType(options) if isinstance(value, str) and normalize("NFC", value) in options:
+            return None
+        case NullType() if value is NULL:
             return None
     return wanted(type)
 
@@ -319,6 +339,10 @@ def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
             return _coerce_list(value, item) if isinstance(value, tuple) else None
         case RecordType():
             return _coerce_record(value, type) if isinstance(value, dict) else None
+        case OptionalType(item):
+            return NULL if value is NULL else coerce(value, item)
+        case NullType():
+            return value if value is NULL else None
 
 
 def _coerce_list(value: tuple[Value, ...], item: Type) -> Value | None:
@@ -346,6 +370,8 @@ def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
     `ValueError` naming the place, what was expected and what was found.
     """
     match type:
+        case OptionalType(item):
+            return NULL if raw is None or raw is NULL else from_json(raw, item, path)
         case IntType() | DecimalType() | PercentType():
             value: Value | None = _number_from_json(raw, text=not isinstance(type, IntType))
         case ListType(item) if isinstance(raw, list | tuple):
@@ -393,15 +419,21 @@ def _number_from_decimal(raw: Decimal) -> Number | None:
 
 def _record_from_json(raw: Mapping[object, object], type: RecordType, path: str) -> Value:  # noqa: A002
     names = [field.name for field in type.fields]
-    missing = [name for name in names if name not in raw]
+    missing = [field.name for field in type.fields if field.name not in raw and not _may_lack(field.type)]
     if missing:
         raise ValueError(f"{_where(path)}expected {wanted(type)}, missing: {', '.join(missing)}")
     unknown = [_cut(name) for name in raw if name not in names]
     if unknown:
         raise ValueError(f"{_where(path)}expected {wanted(type)}, unknown: {', '.join(unknown[:5])}")
     return {
-        field.name: from_json(raw[field.name], field.type, f"{path}.{field.name}") for field in type.fields
+        field.name: from_json(raw.get(field.name), field.type, f"{path}.{field.name}")
+        for field in type.fields
     }
+
+
+def _may_lack(type: Type) -> bool:  # noqa: A002
+    """Whether JSON may leave a field of a type out, which makes it null."""
+    return isinstance(type, OptionalType)
 
 
 def _where(path: str) -> str:
@@ -419,7 +451,7 @@ def _cut(raw: object) -> str:
             return "an object"
         case int() if not -_LIMIT < raw < _LIMIT:
             return "a longer number"
-        case None:
+        case None | Null.NULL:
             return "null"
         case bool():
             return "true" if raw else "false"
@@ -431,6 +463,10 @@ def _cut(raw: object) -> str:
 def to_json(value: Value, type: Type) -> object:  # noqa: A002
     """Give a value as JSON data: numbers as `int` or `Decimal`, whose `str` is their canonical spelling."""
     match value, type:
+        case Null.NULL, _:
+            return None
+        case _, OptionalType(item):
+            return to_json(value, item)
         case tuple(), ListType(item):
             return [to_json(part, item) for part in value]
         case dict(), RecordType(fields):

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guard.errors import RequestError
+from guard.procedure.lattice import required
 from guard.procedure.types import (
     BoolType,
     DecimalType,
     EnumType,
     IntType,
     ListType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -50,7 +53,7 @@ def check_format(response_format: object, result: Type, content: str) -> None:
 
 def _is_json(result: Type) -> bool:
     """Whether the answer, which gives scalars bare, is JSON."""
-    return not isinstance(result, StringType | TextType | EnumType | PercentType)
+    return not isinstance(required(result), StringType | TextType | EnumType | PercentType)
 
 
 class _Schema:
@@ -100,9 +103,9 @@ class _Schema:
             and not set(type_.options) & set(filter(_is_text, allowed))
         ):
             return f"none of {', '.join(map(repr, type_.options))} is allowed{_at(path)}"
-        match type_:
-            case RecordType():
-                return self._misfit_record(type_, schema, path, depth)
+        match required(type_):
+            case RecordType() as record:
+                return self._misfit_record(record, schema, path, depth)
             case ListType(item) if "items" in schema:
                 return self._misfit(item, schema["items"], f"{path}[]", depth - 1)
             case _:
@@ -149,6 +152,10 @@ def _json_types(type_: Type) -> set[str]:
             return {"boolean"}
         case ListType():
             return {"array"}
+        case OptionalType(item):
+            return _json_types(item) | {"null"}
+        case NullType():
+            return {"null"}
         case RecordType():
             return {"object"}
         case StringType() | TextType() | EnumType():
@@ -156,7 +163,7 @@ def _json_types(type_: Type) -> set[str]:
 
 
 def _name(type_: Type) -> str:
-    return type(type_).__name__.removesuffix("Type").lower()
+    return type(required(type_)).__name__.removesuffix("Type").lower()
 
 
 def _at(path: str) -> str:

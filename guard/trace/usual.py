@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from guard.procedure.types import Value
+from guard.procedure.types import NULL, Value
 from guard.procedure.values import parse_number
 from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine
 
 # Words of the grammar that are no names where a value may stand.
-_WORDS: Final = "true|false|do|if|then|else|and|or|not|in|div|mod|for"
+_WORDS: Final = "true|false|null|do|if|then|else|and|or|not|in|div|mod|for"
 _LONG: Final = re.compile("[0-9.]{41}")
 _QUOTE: Final = re.compile(r' <- ("(?:[^"\\]|\\.)*")')
 
@@ -50,15 +50,16 @@ def _patterns() -> _Patterns:
         for terminal in ("PATH", "NAME", "NUMBER", "STRING")
     )
     name = f"(?!(?:{_WORDS})(?![A-Za-z0-9_])){name}"
-    bare = f"(?>{number}|{string}|true(?![A-Za-z0-9_])|false(?![A-Za-z0-9_])|{name}(?:\\.{name})*+)"
+    word = "(?:true|false|null)(?![A-Za-z0-9_])"
+    bare = f"(?>{number}|{string}|{word}|{name}(?:\\.{name})*+)"
     arithmetic = "(?:[-+*/]|div|mod)"
     flat = f"(?>-?{bare}(?: {arithmetic} -?{bare})*+)"
     # A name in front of brackets is a function; without one they hold a single expression.
     group = f"(?>{name}\\({flat}(?:, {flat})*+\\)|\\({flat}\\)|{bare})"
     total = f"(?>-?{group}(?: {arithmetic} -?{group})*+)"
-    test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total})?+)"
+    test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total}| is (?:not )?+null(?![A-Za-z0-9_]))?+)"
     working = f"(?>{test}(?: (?:and|or) {test})*+)"
-    value = f"(?:-?{number}|{string}|true|false)"
+    value = f"(?:-?{number}|{string}|true|false|null)"
     head = (
         f"(?:{name} =|if|elif|while|require|check|return|deny|escalate|for {name} in {name}(?:\\.{name})*+ =)"
     )
@@ -122,6 +123,8 @@ def _scalar(text: str) -> Value | None:
     match text:
         case "true" | "false":
             return text == "true"
+        case "null":
+            return NULL
         case _ if text[0] == '"':
             return read_string(text)
         case _:
