@@ -12,13 +12,13 @@ from guard.errors import RequestError
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import Ending, EndKind, Expected
 from guard.procedure.load import load
-from guard.procedure.types import Value
+from guard.procedure.types import NULL, Value
 from guard.trace import render
 
 NONCE = "3fa92c"
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
-_PARAMETERS = "a: int, b: int, c: decimal(2), xs: list of int, note: text"
+_PARAMETERS = "a: int, b: int, c: decimal(2), xs: list of int, note: text, o: int?, q: decimal(2)? = 1.50"
 _HELPED = [
     "procedure helped(a: int, place: text) -> int",
     '  judge sure: bool from place asking "Is it sure?"',
@@ -62,6 +62,7 @@ class _Writer:
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
+    maybes: list[str] = field(default_factory=lambda: ["o", "q"])  # numbers that may be null
     decided: dict[str, str] = field(default_factory=dict)  # target -> kind
     made: int = 0
 
@@ -102,16 +103,18 @@ class _Writer:
         simple = (
             f"{self.pick(*self.ints)} {self.pick('<', '<=', '>', '==', '!=')} {self.pick(*self.ints, '5')}"
         )
+        if self.pick("null", "", "", "") == "null":
+            simple = f"{self.pick(*self.maybes)} is {self.pick('', 'not ')}null and {simple}"
         if not self.flags:
             return simple
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["whole", "amount", "flag"]
+        kinds = ["whole", "amount", "flag", "maybe", "default"]
         if depth == 0:
             kinds += ["extract", "judge", "require", "do"]
         if depth < 2:
-            kinds += ["if", "for", "while"]
+            kinds += ["if", "for", "while", "there"]
         match self.pick(*kinds):
             case "whole":
                 self.assign(indent, "n", self.ints, self.whole())
@@ -119,6 +122,24 @@ class _Writer:
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
+            case "maybe":
+                value = self.pick(*self.maybes, *self.ints)
+                self.assign(indent, "m", self.maybes, f"if {self.test()} then {value} else null")
+            case "default":
+                kept = self.pick(*self.maybes)
+                self.assign(indent, "d", self.amounts, f"({kept} else {self.pick(*self.ints)}) * 0.5 to 2")
+            case "there":
+                kept = self.pick(*self.maybes)
+                self.lines.append(f"{indent}if {kept} is not null and {kept} > {self.pick(*self.ints)}")
+                self.amounts.append(kept)
+                self.block(f"{indent}  ", depth + 1)
+                self.amounts.remove(kept)
+            case "extract" if self.draw(st.booleans()):
+                target = self.name("y")
+                where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
+                self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote', '')}{where}")
+                self.maybes.append(target)
+                self.decided[target] = "maybe"
             case "extract":
                 target = self.name("x")
                 quote = self.pick(" quote", "")
@@ -150,9 +171,11 @@ class _Writer:
 
     def block(self, indent: str, depth: int) -> None:
         kept = (list(self.ints), list(self.amounts), list(self.flags))
+        maybes = list(self.maybes)
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
         self.ints, self.amounts, self.flags = kept  # what a block makes is its own
+        self.maybes = maybes
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -219,12 +242,15 @@ def samples(draw: st.DrawFn) -> Sample:
             "c": f"{draw(st.integers(0, 999))}.{draw(st.integers(0, 99)):02}",
             "xs": draw(st.lists(small, max_size=4)),
             "note": NOTE,
+            **draw(st.fixed_dictionaries({}, optional={"o": st.none() | small, "q": st.none() | small})),
         }
     )
-    decisions: dict[str, Value] = {
-        target: draw(st.booleans()) if kind == "bool" else draw(st.integers(-9, 50))
-        for target, kind in writer.decided.items()
+    kinds: dict[str, st.SearchStrategy[Value]] = {
+        "bool": st.booleans(),
+        "int": st.integers(-9, 50),
+        "maybe": st.just(NULL) | st.integers(-9, 50),
     }
+    decisions: dict[str, Value] = {target: draw(kinds[kind]) for target, kind in writer.decided.items()}
     try:
         steps, ending = reference(program, inputs, decisions)
     except RequestError:
@@ -310,7 +336,7 @@ def _changed(sample: Sample, index: int) -> Mutant | None:
     if expected.decision is not None or len(expected.cells) != 1 or isinstance(value, str):
         return None
     spelling = expected.cells[0].spelling or ""
-    other = {"true": "false", "false": "true", "0": "77"}.get(spelling, f"{spelling}7")
+    other = {"true": "false", "false": "true", "0": "77", "null": "7"}.get(spelling, f"{spelling}7")
     lines = sample.lines
     line = lines[index + 1]
     lines[index + 1] = line[: len(line) - len(spelling)] + other

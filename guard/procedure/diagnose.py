@@ -308,6 +308,7 @@ _SIGNS: Final = {
 _SPEAKING: Final = frozenset(
     {"THEN", "ELSE", "IN", "FROM", "WHERE", "QUOTE", "ASKING", "TO", "AT", "MOST", "OF"}
 )
+_MAY_END: Final = frozenset({"_NL", "RPAR", "COMMA"})  # an else there is an operation like others
 
 
 def _spelling(at: Stumble) -> str:
@@ -343,7 +344,8 @@ def _phrases(accepts: frozenset[str]) -> Iterator[str]:
     if {"PLUS", "STAR"} <= accepts:
         yield "an operation"
     if not names:
-        yield from (repr(word.lower()) for word in sorted(accepts & _SPEAKING))
+        spoken = accepts & _SPEAKING - ({"ELSE"} if accepts & _MAY_END else set())
+        yield from (repr(word.lower()) for word in sorted(spoken))
     brackets = {"LPAR", "LSQB", "LBRACE"} if numbers or "PLUS" in accepts else set()
     yield from (repr(sign) for type_, sign in _SIGNS.items() if type_ in accepts - brackets)
     if "_NL" in accepts or not accepts:

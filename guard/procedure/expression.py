@@ -263,7 +263,7 @@ class _Inference:
         joined = join(required(found), fallback)
         if joined is None:
             kinds = f"{kind_text(required(found))}, {kind_text(fallback)}"
-            self.problems(expr.at, f"both sides of 'else' must be of one kind, found {kinds}", "")
+            self.problems(expr.at, f"both sides of 'else' must be of one kind, found {kinds}", "write numbers, or strings, or bools")
         return joined
 
     def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
@@ -432,6 +432,8 @@ def _meant(name: str, scope: Scope) -> str:
     """Say what an unknown name was probably meant to be: a constant, or another name."""
     if name.lower() in {"true", "false"}:
         return f"write {name.lower()}"
+    if name.lower() in {"none", "nil", "nothing", "undefined"}:
+        return "write null"
     if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
         return f'write "{name}" in quotes for the string'
     return suggestion(name, scope.variables)

@@ -95,6 +95,18 @@ def _operator(at: Stumble) -> Finding | None:
     return None
 
 
+def _null(at: Stumble) -> Finding | None:
+    """Explain `a ?? b`, `a ? b : c` and `x is 5`."""
+    if at.kind == "QMARK" and "PLUS" in at.accepts:
+        if at.after == "QMARK":
+            return Finding(across(at.token, at.rest[0]), "there is no operation ??", "write x else y")
+        return Finding(at.span, "there is no operation ?", "write if condition then a else b")
+    if "NULL" in at.accepts and "NUMBER" not in at.accepts:
+        advice = "write x is null or x is not null, and == or != to compare with a value"
+        return Finding(at.span, f"behind is stands null, found {at.found}", advice)
+    return None
+
+
 def _chain(at: Stumble) -> Finding | None:
     """`1 <= x <= 5`."""
     earlier = [token for token in at.line if token.type == "COMPARE"]
@@ -213,7 +225,7 @@ def _branch(at: Stumble) -> Finding | None:
 
 def _end(at: Stumble) -> Finding | None:
     """Explain ends that are not as ends are written, and a require without one."""
-    if at.first == "REQUIRE" and "ELSE" in at.accepts and "NAME" not in at.accepts:
+    if at.first == "REQUIRE" and "ELSE" in at.accepts and "NAME" not in at.accepts and at.open is None:
         return Finding(
             at.span, "a require says what happens otherwise", 'add else deny "..." or else return ...'
         )
@@ -287,7 +299,7 @@ def _decision(at: Stumble) -> Finding | None:
     return None
 
 
-EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_point, _numeral, _doubled, _operator)
+EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_point, _numeral, _doubled, _operator, _null)
 STEP_RULES: Final[tuple[Rule, ...]] = (
     _reserved,
     _equals,
