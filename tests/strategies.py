@@ -122,18 +122,8 @@ class _Writer:
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
-            case "maybe":
-                value = self.pick(*self.maybes, *self.ints)
-                self.assign(indent, "m", self.maybes, f"if {self.test()} then {value} else null")
-            case "default":
-                kept = self.pick(*self.maybes)
-                self.assign(indent, "d", self.amounts, f"({kept} else {self.pick(*self.ints)}) * 0.5 to 2")
-            case "there":
-                kept = self.pick(*self.maybes)
-                self.lines.append(f"{indent}if {kept} is not null and {kept} > {self.pick(*self.ints)}")
-                self.amounts.append(kept)
-                self.block(f"{indent}  ", depth + 1)
-                self.amounts.remove(kept)
+            case "maybe" | "default" | "there" as kind:
+                self.nullable(kind, indent, depth)
             case "extract" if self.draw(st.booleans()):
                 target = self.name("y")
                 where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
@@ -163,6 +153,21 @@ class _Writer:
                 self.repeat(indent, depth)
             case _:
                 self.loop(indent, depth)
+
+    def nullable(self, kind: str, indent: str, depth: int) -> None:
+        """A step that makes, fills or tests a value that may be null."""
+        kept = self.pick(*self.maybes)
+        match kind:
+            case "maybe":
+                value = self.pick(kept, *self.ints)
+                self.assign(indent, "m", self.maybes, f"if {self.test()} then {value} else null")
+            case "default":
+                self.assign(indent, "d", self.amounts, f"({kept} else {self.pick(*self.ints)}) * 0.5 to 2")
+            case _:
+                self.lines.append(f"{indent}if {kept} is not null and {kept} > {self.pick(*self.ints)}")
+                self.amounts.append(kept)
+                self.block(f"{indent}  ", depth + 1)
+                self.amounts.remove(kept)
 
     def assign(self, indent: str, prefix: str, names: list[str], expression: str) -> None:
         target = self.name(prefix)

@@ -263,7 +263,11 @@ class _Inference:
         joined = join(required(found), fallback)
         if joined is None:
             kinds = f"{kind_text(required(found))}, {kind_text(fallback)}"
-            self.problems(expr.at, f"both sides of 'else' must be of one kind, found {kinds}", "write numbers, or strings, or bools")
+            self.problems(
+                expr.at,
+                f"both sides of 'else' must be of one kind, found {kinds}",
+                "write numbers, or strings, or bools",
+            )
         return joined
 
     def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
