@@ -15,8 +15,10 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -26,12 +28,16 @@ from guard.procedure.nodes import (
     RecordOf,
 )
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DecimalType,
     EnumType,
     FieldType,
     IntType,
     ListType,
+    Null,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -58,6 +64,9 @@ VARIABLES: dict[str, Type] = {
     "xs": ListType(INT),
     "ls": ListType(LINE),
     "one": LINE,
+    "o": OptionalType(INT),
+    "p": OptionalType(MONEY),
+    "maybe": OptionalType(RecordType((FieldType("q", OptionalType(INT)),))),
 }
 
 
@@ -87,6 +96,7 @@ SCOPE = Scope(VARIABLES, {"bulk": BULK})
 
 _ints = st.integers(-60, 60)
 _money = st.integers(-5000, 5000).map(lambda n: Fraction(n, 100))
+_null: st.SearchStrategy[Value] = st.just(NULL)
 _strings = st.sampled_from(["", "hinge", "oak panel", "x" * 40, "y" * 41])
 _line: st.SearchStrategy[Value] = st.fixed_dictionaries({"name": _strings, "qty": _ints, "price": _money})
 _values: dict[str, st.SearchStrategy[Value]] = {
@@ -103,6 +113,9 @@ _values: dict[str, st.SearchStrategy[Value]] = {
     "xs": st.lists(_ints, max_size=10).map(tuple),
     "ls": st.lists(_line, max_size=10).map(tuple),
     "one": _line,
+    "o": _null | _ints,
+    "p": _null | _money,
+    "maybe": _null | st.fixed_dictionaries({"q": _null | _ints}),
 }
 environments: st.SearchStrategy[dict[str, Value]] = st.fixed_dictionaries(_values)
 
@@ -153,9 +166,31 @@ def numbers(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]
         st.builds(lambda a, n: Call("round", (a, Literal(n, INT))), less, st.integers(0, 3)),
         st.sampled_from([Call("bulk", (Name("i"),)), Call("len", (Name("ls"),)), Call("sum", (Name("xs"),))]),
     ]
+    options.append(_filled(less, conditions(depth - 1, inner)))
     if inner is None:
         options.append(_aggregates(["sum", "min", "max", "count"], numbers, depth))
     return st.one_of(options)
+
+
+_nullable: st.SearchStrategy[Expr] = st.sampled_from([Name("o"), Name("p")])
+_MAYBE = Name("maybe")
+
+
+def _filled(values: st.SearchStrategy[Expr], tests: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Numbers made of such as may be null."""
+    null = Literal(NULL, NullType())
+    return st.one_of(
+        st.builds(Default, _nullable, values),
+        st.builds(lambda c, x, y: Default(Choose(c, x, null), y), tests, _nullable | values, values),
+        st.builds(lambda x, y, z: Choose(IsNull(x), y, Arithmetic("+", x, z)), _nullable, values, values),
+        st.builds(
+            lambda y: Default(
+                Choose(IsNull(_MAYBE, negated=True), FieldOf(_MAYBE, "q"), null),
+                Choose(IsNull(_MAYBE), y, Literal(1, INT)),
+            ),
+            values,
+        ),
+    )
 
 
 def conditions(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]:
@@ -186,6 +221,12 @@ def conditions(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Ex
         st.builds(Logic, st.sampled_from(["and", "or"]), less, less),
         less.map(Not),
         st.builds(Choose, less, less, less),
+        st.builds(IsNull, _nullable, st.booleans()),
+        st.builds(
+            lambda x, c: Logic("and", IsNull(x, negated=True), Logic("or", c, IsNull(x))), _nullable, less
+        ),
+        st.builds(lambda x, n: Logic("or", IsNull(x), Comparison("<", x, n)), _nullable, values),
+        st.builds(lambda x, n: Logic("and", Not(IsNull(x)), Comparison("==", n, x)), _nullable, values),
     ]
     if inner is None:
         options.append(_aggregates(["all", "any"], conditions, depth))
@@ -209,6 +250,7 @@ expressions = numbers() | conditions()
 
 PYTHON: dict[str, Any] = {
     "F": Fraction,
+    "NULL": NULL,
     "sum": lambda *values: sum(values[0] if _one_list(values) else values),
     "min": lambda *values: min(values[0] if _one_list(values) else values),
     "max": lambda *values: max(values[0] if _one_list(values) else values),
@@ -240,6 +282,12 @@ def python(expr: Expr) -> str:
     match expr:
         case Literal(bool() as value):
             return str(value)
+        case Literal(Null.NULL):
+            return "NULL"
+        case IsNull(operand, negated):
+            return f"({python(operand)} is {'not ' if negated else ''}NULL)"
+        case Default(value, fallback):
+            return f"({python(fallback)} if {python(value)} is NULL else {python(value)})"
         case Literal(str() as value):
             return repr(value)
         case Literal(value):
