@@ -7,6 +7,7 @@ What programs may import from here is public and keeps its names:
 * `Procedure`: `accept` reads inputs from JSON data; `reference` carries it out. `formatted` lays a text out.
 * `Checker(procedure, inputs, nonce=...)`: `feed` it a trace in pieces, `close` it, then see its `verdict`
   and `violations`; `report` sums it up.
+* `read_freely(text, procedure)` reads steps and answers out of a text that keeps to no format.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from guard.procedure.execute import Program as Procedure
 from guard.procedure.execute import reference
 from guard.procedure.format import formatted
 from guard.procedure.load import Library, load
+from guard.trace.freeform import Reading, read_freely
 
 __all__ = [
     "Checker",
@@ -28,11 +30,13 @@ __all__ = [
     "Problem",
     "Procedure",
     "ProcedureError",
+    "Reading",
     "RequestError",
     "Verdict",
     "Violation",
     "formatted",
     "load",
+    "read_freely",
     "reference",
     "report",
 ]

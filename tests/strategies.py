@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from guard.errors import RequestError
 from guard.procedure.execute import Program, reference
-from guard.procedure.expected import Ending, EndKind, Expected
+from guard.procedure.expected import Ending, EndKind, Expected, Form
 from guard.procedure.load import load
 from guard.procedure.types import NULL, Value
 from guard.trace import render
@@ -229,8 +229,8 @@ class _Writer:
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> Program:
-    return load(text, "made.proc").procedures["made"]
+def _compiled(text: str, form: Form) -> Program:
+    return load(text, "made.proc").procedures["made"].in_form(form)
 
 
 @st.composite
@@ -238,7 +238,7 @@ def samples(draw: st.DrawFn) -> Sample:
     """Procedures with inputs and decisions, carried out to their end."""
     writer = _Writer(draw)
     text = writer.procedure()
-    program = _compiled(text)
+    program = _compiled(text, draw(st.sampled_from(Form)))
     small = st.integers(-9, 60)
     inputs: dict[str, Value] = program.accept(
         {
@@ -361,7 +361,7 @@ def _altered(sample: Sample, index: int) -> Mutant | None:
     cell = expected.cells[0]
     if not cell.working or cell.bare:
         return None
-    start = len(f"{expected.path} {expected.head} {cell.lead}")
+    start = len(f"{expected.path} {expected.head} {cell.given}")
     working = "".join(part for part in cell.working if isinstance(part, str))
     lines = sample.lines
     line = lines[index + 1]

@@ -6,9 +6,14 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from guard.check.verdict import Kind
+from guard.procedure.execute import reference
 from guard.procedure.load import load
+from guard.procedure.model import Hit, StepKind
 from guard.run.messages import Outcome, StepClass
+from guard.trace import render
 from guard.wire.fields import OTHER, RULES
 
 ROOT = Path(__file__).parent.parent
@@ -64,6 +69,26 @@ def test_the_procedure_of_the_language_reference_is_one() -> None:
     library = load(text, "grammars/README.md")
     assert list(library.procedures) == ["invoice"]
     assert not library.warnings
+
+
+SHOWN = re.findall(r"```proc\n(.*?)```\n```trace\n(.*?)```", LANGUAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("text", "trace"), SHOWN)
+def test_what_the_language_reference_carries_out_comes_to_these_lines(text: str, trace: str) -> None:
+    library = load(text, "grammars/README.md")
+    assert not library.warnings
+    program = next(one for one in library.procedures.values() if one.example is not None)
+    steps, _ = reference(program, program.example_inputs or {}, program.example_decisions or {})
+    lines = render.trace(program, steps, "3fa92c").splitlines()[1:-1]
+    assert lines == trace.splitlines()
+
+
+def test_the_language_reference_carries_out_every_construct() -> None:
+    programs = [one for text, _ in SHOWN for one in load(text, "grammars/README.md").procedures.values()]
+    kinds = {kind for program in programs for kind in program.step_numbers.values()}
+    assert kinds | {StepKind.RESULT} == set(StepKind)
+    assert {table.hit for program in programs for table in program.module.tables.values()} == set(Hit)
 
 
 def test_a_source_distribution_holds_what_its_readme_needs() -> None:

@@ -9,12 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.worked import folders
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -96,8 +99,9 @@ def test_the_invoice_shows_what_its_readme_shows(environment: dict[str, str]) ->
         assert output(ask, environment) == told.output
 
 
-def test_the_parcel_traces_as_its_readme_says(environment: dict[str, str]) -> None:
-    told = recipe("parcel")
+@pytest.mark.parametrize("folder", ["parcel", *folders()])
+def test_a_procedure_traces_as_its_readme_says(folder: str, environment: dict[str, str]) -> None:
+    told = recipe(folder)
     [trace] = told.commands
     assert output(trace, environment) == told.output
 
@@ -113,9 +117,25 @@ def test_the_quickstart_gets_the_embedded_model_through(environment: dict[str, s
     assert [line.partition(":")[0] for line in shown[-2:]] == ["outcome", "steps"]
 
 
+@pytest.mark.parametrize("folder", folders())
+def test_an_example_after_a_public_rule_names_it(folder: str) -> None:
+    readme = (EXAMPLES / folder / "README.md").read_text()
+    assert "\n**Source.** " in readme
+    comment = re.match(r"(?:# .*\n)+", (EXAMPLES / folder / f"{folder}.proc").read_text())
+    assert comment is not None
+    assert "# Rule" in comment[0]
+
+
+def test_every_example_is_installed() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = {f"guard.examples.{path.parent.name}" for path in EXAMPLES.glob("*/*.proc")}
+    assert there <= {*packages}
+
+
 def test_every_shipped_procedure_is_clean(environment: dict[str, str]) -> None:
     lint = output("stepguard lint examples/*/*.proc", environment)
     assert lint == [f"{len(list(EXAMPLES.glob('*/*.proc')))} files, 0 errors, 0 warnings"]
+    assert output("stepguard fmt --check examples/*/*.proc", environment) == []
 
 
 def test_every_example_folder_is_in_the_guide_and_has_a_readme() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from guard.procedure.execute import Program
+from guard.procedure.expected import Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
 
@@ -42,6 +43,7 @@ class Case:
     verdict: str
     blames: tuple[Blame, ...]
     fails_at: str | None  # the step at which the procedure itself fails
+    tolerant: bool
 
     @property
     def first(self) -> Blame | None:
@@ -57,23 +59,30 @@ def cases() -> tuple[Case, ...]:
 
 def _read(file: Path) -> Iterator[Case]:
     data: dict[str, Any] = yaml.safe_load(file.read_text("utf-8"))
-    program = load(data["procedure"], file.name).procedures[data["name"]]
+    loaded = load(data["procedure"], file.name).procedures[data["name"]]
+    program = loaded.in_form(Form(data.get("form", "work")))
     for raw in data["cases"]:
         inputs = program.accept(data["inputs"] | raw.get("inputs", {}))
-        marked = _response(raw, data["faithful"])
-        marks = [place - index for index, place in enumerate(_places(marked))]
-        blames = [_blame(blame, at) for blame, at in zip(raw.get("blames", []), marks, strict=True)]
+        response, marks = changed(raw, data["faithful"])
+        blames = [blame_of(blame, at) for blame, at in zip(raw.get("blames", []), marks, strict=True)]
         yield Case(
             name=f"{file.stem}: {raw['name']}",
             program=program,
             inputs=inputs,
             nonce=data["nonce"],
-            response=marked.replace(MARK, ""),
+            response=response,
             finish_reason=raw.get("finish_reason", "stop"),
             verdict=raw.get("verdict", "failed" if blames else "passed"),
             blames=tuple(blames),
             fails_at=raw.get("fails_at"),
+            tolerant=data.get("tolerant", False),
         )
+
+
+def changed(raw: dict[str, Any], faithful: str) -> tuple[str, list[int]]:
+    """Give the response of a case, and where the marks in it stand. `raw` is as `_response` reads it."""
+    marked = _response(raw, faithful)
+    return marked.replace(MARK, ""), [place - index for index, place in enumerate(_places(marked))]
 
 
 def _places(text: str) -> Iterator[int]:
@@ -100,7 +109,7 @@ def _response(raw: dict[str, Any], faithful: str) -> str:
     return text.removesuffix("\n") if raw.get("open") else text
 
 
-def _blame(raw: str | dict[str, str], at: int) -> Blame:
+def blame_of(raw: str | dict[str, str], at: int) -> Blame:
     """`kind at step`, or a mapping of `blame: kind at step` with `expected` and `found`."""
     more = raw if isinstance(raw, dict) else {"blame": raw}
     kind, _, step = more["blame"].partition(" at ")

@@ -13,6 +13,7 @@ never raises on any text; used after `close` it raises InvalidState.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
@@ -37,6 +38,7 @@ VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _UNDECIDED: Final = "it hangs on what was never decided"
+_NUMBERED: Final = re.compile(r"[ \t]*[0-9]+[\[\].0-9]*[ \t]")  # begins as a step does, however it goes on
 _ANSWERS: Final = frozenset({"return", "deny", "escalate"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
 _ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
@@ -59,6 +61,8 @@ class Checker:
     `nonce` is the request's; None takes whichever the opening line has. `verified` is a prefix that a
     checker has verified before: the new one goes on behind it, with offsets from its start. With
     `stop_at_first=False` it goes on after a violation, from the model's own values, to list the rest.
+    `tolerant`: what is no line of a trace (a preamble, a code fence, prose between the steps) is left out
+    and noted, instead of a violation.
     """
 
     def __init__(
@@ -69,13 +73,14 @@ class Checker:
         nonce: str | None,
         verified: str = "",
         stop_at_first: bool = True,
+        tolerant: bool = False,
         limits: Limits = LIMITS,
     ) -> None:
         self.verdict = Verdict.PENDING
         self.violations: list[Violation] = []
         self.observed: list[tuple[Expected, Value]] = []  # verified steps and their values, in order
         self.program, self.inputs, self.nonce = program, inputs, nonce
-        self._stop_at_first = stop_at_first
+        self._stop_at_first, self._tolerant = stop_at_first, tolerant
         self._lines = Lines(limits)
         self._walk = Walk.start(program, inputs)
         self._phase = Phase.OPENING
@@ -200,6 +205,9 @@ class Checker:
             self._take_event(read_line(line), line, out)
 
     def _take_event(self, event: Event, line: RawLine, out: list[Judgement]) -> None:
+        if self._tolerant and self._is_aside(event):
+            self._ignore(line, "no line of the trace", out)
+            return
         match event:
             case Line() as step:
                 self._take_step(step, line, out)
@@ -214,13 +222,27 @@ class Checker:
             case TooLong() as limit:
                 self._too_long(limit, out)
 
+    def _is_aside(self, event: Event) -> bool:
+        """Whether a text says something beside the trace: anything in front of it, prose within it."""
+        match event:
+            case Begin() as begin:
+                return self._phase is Phase.OPENING and not self._opens(begin)
+            case Line() | End():
+                return self._phase is Phase.OPENING
+            case Unreadable() as unreadable:
+                return self._phase is Phase.OPENING or not _NUMBERED.match(unreadable.text)
+            case _:
+                return False
+
+    def _opens(self, begin: Begin) -> bool:
+        return begin.procedure == self.program.name and self._is_mine(begin.nonce)
+
     def _too_long(self, limit: TooLong, out: list[Judgement]) -> None:
         self._blame(Kind.LIMIT_EXCEEDED, limit.at, f"at most {limit.limit}", "more", out)
         self._deaf = True
 
     def _take_begin(self, begin: Begin, line: RawLine, out: list[Judgement]) -> None:
-        right = begin.procedure == self.program.name and self._is_mine(begin.nonce)
-        if self._phase is Phase.OPENING and right:
+        if self._phase is Phase.OPENING and self._opens(begin):
             self.nonce = begin.nonce
             self._phase = Phase.STEPS
             self._keep(line)

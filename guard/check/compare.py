@@ -95,7 +95,7 @@ def _examine_decision(decision: Decision, line: Line, sources: Sources) -> Findi
     if computed is not None:
         fault = Fault(
             kind=Kind.WRONG_EXPRESSION,
-            at=computed.working_at,
+            at=computed.working_at if computed.symbol is None else computed.symbol_at,
             expected=spell(kept, decision.type) if reason is None else reason,
             found=computed.working or "",
             cell=0,
@@ -208,7 +208,10 @@ def _shape(
 def _cell_faults(kind: StepKind, cell: Cell, index: int, written: Written) -> Iterator[Fault]:
     working, working_at, value, value_at, text = _parts(written)
     wanted_working = "".join(part if isinstance(part, str) else render.HOLE for part in cell.working or ())
-    if working is None and cell.working is not None:
+    wrong_symbol = _symbol_fault(cell, wanted_working, index, written)
+    if wrong_symbol is not None:
+        yield wrong_symbol
+    elif working is None and cell.working is not None:
         value_text = "" if cell.bare else f" = {cell.spelling or render.HOLE}"
         yield _fault(Kind.WRONG_EXPRESSION, value_at, f"{wanted_working}{value_text}", text, index)
     elif working is not None and not _same(cell, wanted_working, working):
@@ -222,6 +225,30 @@ def _cell_faults(kind: StepKind, cell: Cell, index: int, written: Written) -> It
             text or "no value",
             index,
         )
+
+
+def _symbol_fault(cell: Cell, working: str, index: int, written: Written) -> Fault | None:
+    """What is wrong with the expression as the procedure has it, in front of the working."""
+    symbol = written.symbol if isinstance(written, Scalar) else None
+    if cell.symbol is None and symbol is None:
+        return None
+    if cell.symbol is not None and symbol is not None and same_working(cell.symbol, symbol):
+        return None
+    expected = working if cell.symbol is None else f"{cell.symbol} = {working}"
+    if isinstance(written, Scalar) and symbol is not None:
+        return _fault(Kind.WRONG_EXPRESSION, written.symbol_at, expected, symbol, index)
+    first = written.working_at if isinstance(written, Scalar) else written.at
+    return _fault(Kind.WRONG_EXPRESSION, first, expected, _text_of(written), index)
+
+
+def _text_of(written: Written) -> str:
+    match written:
+        case Scalar(working=str(working), value_text=value):
+            return f"{working} = {value}" if value else working
+        case Scalar(value_text=value):
+            return value
+        case Items() | Fields():
+            return written.text
 
 
 def _fault(kind: Kind, at: int, expected: str, found: str, cell: int) -> Fault:

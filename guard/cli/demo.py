@@ -220,7 +220,7 @@ async def _compare_all(service: Service, url: str, recorder: Recorder, out: Term
 
     async with AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
         for case in CASES:
-            await _compare(case, service.programs[case.procedure], client, recorder, out)
+            await _compare(case, service.config.programs[case.procedure], client, recorder, out)
 
 
 async def _compare(

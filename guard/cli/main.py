@@ -29,7 +29,7 @@ from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
 from guard.procedure.execute import Program, reference
-from guard.procedure.expected import EndKind
+from guard.procedure.expected import EndKind, Form
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
 from guard.procedure.load import Library, load
@@ -150,6 +150,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--nonce", metavar="N", type=_nonce, help="the nonce it must carry; without it any is taken"
     )
+    check.add_argument(
+        "--tolerant", action="store_true", help="leave out what is no line of a trace: a preamble, prose"
+    )
     check.add_argument("--json", action="store_true", help="as JSON: verdict, violations, steps, fidelity")
 
     config = commands.add_parser("config", help="look after the configuration")
@@ -170,6 +173,14 @@ def _parser() -> argparse.ArgumentParser:
 def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="F", type=Path, help="a procedure file")
     parser.add_argument("--procedure", metavar="NAME", help="which one, where the file has several")
+    parser.add_argument(
+        "--form",
+        type=Form,
+        choices=list(Form),
+        default=Form.WORK,
+        metavar="|".join(Form),
+        help="what a line of a trace shows (default %(default)s)",
+    )
 
 
 def _nonce(text: str) -> str:
@@ -212,6 +223,10 @@ def _program(arguments: argparse.Namespace) -> Program:
 
 
 def _chosen(library: Library, arguments: argparse.Namespace) -> Program:
+    return _named(library, arguments).in_form(arguments.form)
+
+
+def _named(library: Library, arguments: argparse.Namespace) -> Program:
     programs = library.procedures
     if arguments.procedure in programs:
         return programs[arguments.procedure]
@@ -241,11 +256,12 @@ def _json_object(text: str, option: str) -> dict[str, object]:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Make an object of its members, each of which may be given once."""
-    names = [name for name, _ in pairs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice!r} is given twice")
-    return dict(pairs)
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"{name!r} is given twice")
+        members[name] = value
+    return members
 
 
 def _whole(digits: str) -> int:
@@ -365,7 +381,13 @@ def _check(arguments: argparse.Namespace, out: Terminal) -> int:
     program = _program(arguments)
     inputs = program.accept(_json_object(arguments.inputs, "--inputs"))
     response = _response(arguments.trace)
-    checker = Checker(program, inputs, nonce=arguments.nonce, stop_at_first=False)
+    checker = Checker(
+        program,
+        inputs,
+        nonce=arguments.nonce,
+        stop_at_first=False,
+        tolerant=arguments.tolerant,
+    )
     checker.feed(response)
     checker.close("stop")
     result = report(checker)

@@ -18,6 +18,7 @@ from guard.config.settings import (
 )
 from guard.errors import ConfigError
 from guard.procedure.execute import Program
+from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
 from guard.run.policy import Policy
 from guard.telemetry import spans
@@ -46,12 +47,19 @@ class Enforced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instructed:
+    """A procedure, and the prompt that is the same for all of its requests."""
+
+    program: Program
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """Made once and never changed; a request keeps the one it started with."""
 
     config: Config
-    programs: Mapping[str, Program]
-    instructions: Mapping[str, str]  # the prompt of each procedure, the same for all requests
+    procedures: Mapping[Form, Mapping[str, Instructed]]  # in the trace forms of the policies, by name
     upstreams: Mapping[str, Upstream]
     policies: Mapping[str, Enforced]
     observer: Observer
@@ -93,18 +101,25 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
         raise ConfigError(problems)
     Parser().feed("1 usual = 1\n?\n")  # compiles what reads traces: the first request shall not wait for it
     metrics = _metrics(config, programs, upstreams)
+    policies = {
+        name: _enforced(settings)
+        for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
+    }
     return Service(
         config=config,
-        programs=programs,
-        instructions={name: prompt.instructions(program) for name, program in programs.items()},
-        upstreams=upstreams,
-        policies={
-            name: _enforced(settings)
-            for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
+        procedures={
+            form: {name: _instructed(program.in_form(form)) for name, program in programs.items()}
+            for form in {enforced.settings.trace for enforced in policies.values()}
         },
+        upstreams=upstreams,
+        policies=policies,
         observer=_observer(config, metrics, environment),
         metrics=metrics,
     )
+
+
+def _instructed(program: Program) -> Instructed:
+    return Instructed(program=program, instructions=prompt.instructions(program))
 
 
 def _enforced(settings: PolicySettings) -> Enforced:

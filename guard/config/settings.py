@@ -23,6 +23,7 @@ from pydantic import (
 from guard.config.procedures import load_procedures
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
+from guard.procedure.expected import Form
 from guard.run.policy import LADDERS, Action, Policy, ladders
 
 
@@ -185,6 +186,14 @@ class PolicySettings(_Section):
         default=Level.OPERANDS,
         description="how much of each line is given to the model; `values`: all that can be computed",
     )
+    trace: Form = Field(
+        default=Form.WORK,
+        description="what a line shows: `values`, `work` (the operands too), `full` (the expression too)",
+    )
+    tolerant: bool = Field(
+        default=False,
+        description="whether what is no line of the trace (a preamble, a code fence, prose) is left out",
+    )
     output_tokens: int = Field(
         default=8000, ge=1, description="tokens over all generations of one request, at most"
     )
@@ -219,6 +228,7 @@ class PolicySettings(_Section):
             output_tokens=self.output_tokens,
             seconds=self.seconds,
             deliver=self.deliver,
+            tolerant=self.tolerant,
         )
 
 

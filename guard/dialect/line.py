@@ -85,6 +85,8 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
     for cell in expected.cells:
         yield _fixed(cell.lead)
         if cell.working is not None:
+            if cell.symbol is not None:
+                yield from _symbol(cell.symbol, level, rules)
             yield from _working(cell, cell.working, level, rules)
         if expected.decision is not None and _is_either(expected.decision):
             yield _either(expected.decision, level, rules)
@@ -98,6 +100,11 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
 
 def _fixed(text: str, *, operand: bool = False) -> _Piece:
     return _Piece(Literal(text), text, operand)
+
+
+def _symbol(text: str, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
+    yield _Piece(working(text, rules), text) if level is Level.SHAPE else _fixed(text)
+    yield _fixed(" = ")
 
 
 def _working(cell: Cell, parts: Working, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
@@ -140,7 +147,7 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     if cell.spelling is None:
         at_most = expected.decision.at_most if expected.decision is not None else None
         return _Piece(hole(cell.type, at_most=at_most), None)
-    copied = cell.working is None and expected.kind is not StepKind.LOOP
+    copied = cell.working is None and not cell.unwritten and expected.kind is not StepKind.LOOP
     if level is Level.VALUES or (copied and level is Level.OPERANDS):
         return _fixed(cell.spelling, operand=copied)
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)

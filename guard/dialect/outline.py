@@ -17,6 +17,7 @@ from guard.dialect.quotes import quotes
 from guard.dialect.tree import Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
 from guard.procedure.execute import Numbered, Program, head
+from guard.procedure.expected import Form
 from guard.procedure.lattice import may_be_null, required
 from guard.procedure.model import (
     Assign,
@@ -193,7 +194,18 @@ class _Outline:
     def _asked(self, condition: Expr | None) -> tuple[Node, ...]:
         """Give what stands before a condition's value: nothing where it is an operand alone."""
         alone = isinstance(condition, ConstantExpr | Name | FieldOf)
-        return () if alone else (working(None, self.rules), Literal(" = "))
+        match self.program.form:
+            case Form.FULL:
+                return () if isinstance(condition, ConstantExpr) else self._worked(2)
+            case Form.WORK:
+                return () if alone else self._worked(1)
+            case Form.VALUES:
+                return ()
+
+    def _worked(self, most: int) -> tuple[Node, ...]:
+        """Give what stands in front of a value: the working, and the expression in front of that."""
+        part = (working(None, self.rules), Literal(" = "))
+        return part if most == 1 else (*part, optional(*part))
 
     def _line(self, step: Assign | Extract | Judge | End, base: Node, above: str, then: Node) -> Node:
         start = self._start(step, base, above)
@@ -212,15 +224,19 @@ class _Outline:
 
     def _value(self, kind: Type) -> Node:
         expression = working(None, self.rules)
+        before = {
+            Form.VALUES: (),
+            Form.WORK: (optional(*self._worked(1)),),
+            Form.FULL: (optional(*self._worked(2)),),
+        }[self.program.form]
         match required(kind):
             case ListType() | RecordType() | TextType():
-                return sequence(expression, optional(Literal(" = "), expression))
+                return sequence(*before, expression)
             case DecimalType():
                 value = hole(DecimalType())
-                value = choice(NULL, value) if may_be_null(kind) else value
-                return sequence(optional(expression, Literal(" = ")), value)
+                return sequence(*before, choice(NULL, value) if may_be_null(kind) else value)
             case _:
-                return sequence(optional(expression, Literal(" = ")), hole(kind))
+                return sequence(*before, hole(kind))
 
 
 def _either(holds: Node, fails: Node) -> Node:

@@ -66,8 +66,6 @@ class Rule:
 
 Node = Literal | Chars | Sequence | Choice | Repeat | Terminal | Rule
 
-EMPTY = Sequence(())
-
 
 @dataclass(frozen=True, slots=True)
 class Grammar:

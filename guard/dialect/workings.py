@@ -70,7 +70,7 @@ def _conditional(depth: int) -> list[Node]:
 
 def _bracketed(inner: int) -> list[Node]:
     expression = Rule(f"expression{inner}")
-    cell = sequence(expression, optional(Literal(" = "), expression))
+    cell = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
     field = sequence(STRING, Literal(": "), cell)
     each = sequence(
         Literal(" for "), NAME, Literal(" in "), expression, optional(Literal(" if "), expression)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
 from guard.procedure.evaluate import Compiled, Env, compiled
-from guard.procedure.expected import UNKNOWN, Cell, Unknown, assemble
+from guard.procedure.expected import UNKNOWN, Cell, Form, Unknown, Working, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import is_number, required
-from guard.procedure.nodes import Expr, ListOf, RecordOf
+from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
+from guard.procedure.text import text
 from guard.procedure.types import (
     NULL,
     DecimalType,
@@ -37,7 +38,8 @@ class Leaf:
     """A place in a line that carries a value.
 
     `copied` says that the value is an operand's own, unrounded: it is shown as the operand is. `bare` says
-    that no working stands before it; None: where the two are spelled the same.
+    that no working stands before it; None: where the two are spelled the same. `symbol` is the expression
+    as written, where the line shows it.
     """
 
     key: Key
@@ -48,13 +50,15 @@ class Leaf:
     finish: Finish
     copied: bool
     bare: bool | None
+    symbol: str | None = None
+    unwritten: bool = False
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, Cell]:
         """Give the value that is carried on and the cell. Raises `EvaluationError`."""
         found = self.expression.evaluate(env)
         working = None if self.bare else self.expression.working(env, shown)
         if found is UNKNOWN:
-            return UNKNOWN, Cell(self.key, self.lead, working, UNKNOWN, None, self.type)
+            return UNKNOWN, self._cell(working, UNKNOWN, None)
         carried, seen = self.finish(found)
         if self.copied and shown is not env:
             seen = self.expression.evaluate(shown)
@@ -64,7 +68,23 @@ class Leaf:
             raise EvaluationError(f"the value is {reason}") from None
         if self.bare is None and working == (spelling,):
             working = None
-        return carried, Cell(self.key, self.lead, working, seen, spelling, self.type)
+        return carried, self._cell(working, seen, spelling)
+
+    def _cell(self, working: Working | None, value: Value | Unknown, spelling: str | None) -> Cell:
+        symbol = self.symbol
+        if symbol is not None and working in {None, (symbol,)}:
+            working, symbol = (symbol,), None
+        return Cell(
+            self.key,
+            self.lead,
+            working,
+            value,
+            spelling,
+            self.type,
+            False,
+            symbol,
+            self.unwritten,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +112,16 @@ class Rule:
     rounding: Rounding | None = None
 
 
-def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body:  # noqa: A002
-    """Compile the right side of a step whose value is of a type."""
+def body(expr: Expr, type: Type, scope: Scope, form: Form, rule: Rule | None = None) -> Body:  # noqa: A002
+    """Compile the right side of a step whose value is of a type, for a form of the trace."""
     rule = rule or Rule()
     leaves: list[Leaf] = []
     lead = ""
     for key, before, inner, kind in _places(expr, type, ()):
         lead += before
         if inner is not None:
-            leaves.append(_leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule))
+            leaf = _leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule)
+            leaves.append(_formed(leaf, inner, form))
             lead = ""
     return Body(tuple(leaves), lead)
 
@@ -108,6 +129,16 @@ def body(expr: Expr, type: Type, scope: Scope, rule: Rule | None = None) -> Body
 def argument(expr: Expr, type: Type, scope: Scope) -> Leaf:  # noqa: A002
     """Compile what is given to an input of a type."""
     return _leaf((), "", compiled(expr, scope), type, scope=scope, rule=Rule())
+
+
+def _formed(leaf: Leaf, expr: Expr, form: Form) -> Leaf:
+    match form:
+        case Form.VALUES:
+            return replace(leaf, bare=True, unwritten=not leaf.copied)
+        case Form.WORK:
+            return leaf
+        case Form.FULL:
+            return leaf if isinstance(expr, Literal) else replace(leaf, symbol=text(expr))
 
 
 def _leaf(

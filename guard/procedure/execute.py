@@ -16,7 +16,7 @@ from guard.errors import InvalidState, RequestError
 from guard.procedure.bindings import known_in
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.evaluate import call_shown, compiled
-from guard.procedure.expected import Ending, EndKind, Execution, Expected, Unknown
+from guard.procedure.expected import Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.expression import Scope
 from guard.procedure.listing import canonical, listing, statement, walk
 from guard.procedure.model import (
@@ -65,7 +65,6 @@ from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
 from guard.procedure.types import NULL, BoolType, ListType, OptionalType, TextType, Type, Value
 from guard.procedure.values import from_json, wanted
-from guard.source import Source
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
 _BOOL: Final = BoolType()
@@ -98,6 +97,15 @@ class Program:
     types: Mapping[str, Type]  # of every variable
     block: Block
     callees: Mapping[str, Program]  # the procedures that its steps carry out
+    module: Module
+    form: Form  # of the trace
+
+    def in_form(self, form: Form) -> Program:
+        """Give the same procedure, compiled for another form of the trace."""
+        if form is self.form:
+            return self
+        callees = {name: callee.in_form(form) for name, callee in self.callees.items()}
+        return compile_program(self.module, self.procedure, self.types, callees, form)
 
     def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
         """Give the inputs that a request's JSON means.
@@ -257,22 +265,21 @@ def constant(expr: Expr) -> object:
 
 
 def compile_program(
-    source: Source,
     module: Module,
     procedure: Procedure,
     types: Mapping[str, Type],
     callees: Mapping[str, Program] | None = None,
+    form: Form = Form.WORK,
 ) -> Program:
     """Compile a procedure that has been found valid; `types` has the type of each of its variables.
 
-    `callees` are the procedures that its steps carry out, compiled before.
+    `callees` are the procedures that its steps carry out, compiled before for the same form of the trace.
     """
     callees = callees or {}
-    del source
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
     scope = Scope(variables, module.tables, module.numbers)
     known = known_in(procedure, replace(scope, procedures=module.procedures))
-    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees, known)
+    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees, form, known)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -290,6 +297,8 @@ def compile_program(
         types=variables,
         block=compiler.block(procedure.body, ""),
         callees=callees,
+        module=module,
+        form=form,
     )
 
 
@@ -382,6 +391,7 @@ class _Compiler:
     result: Type
     limits: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
     callees: Mapping[str, Program]
+    form: Form
     known: Mapping[str, Paths]  # in front of each step: what is not null there
 
     def block(self, steps: Iterable[Step], base: str) -> Block:
@@ -424,7 +434,7 @@ class _Compiler:
     def _assign(self, step: Assign, base: str) -> AssignStep:
         type = self.scope.variables[step.target]  # noqa: A001
         assert type is not None
-        right = body(step.expression, type, self.scope, Rule(step.places, step.rounding))
+        right = body(step.expression, type, self.scope, self.form, Rule(step.places, step.rounding))
         return AssignStep(_place(step, base), step.target, type, right)
 
     def _do(self, step: Do, base: str) -> DoStep:
@@ -453,7 +463,7 @@ class _Compiler:
         )
 
     def _condition(self, step: Branch | While | Require | Check, condition: Expr, base: str) -> Condition:
-        return Condition(_place(step, base), body(condition, _BOOL, self.scope))
+        return Condition(_place(step, base), body(condition, _BOOL, self.scope, self.form))
 
     def _arm(self, branch: Branch, base: str) -> tuple[Condition | None, Block]:
         condition = None if branch.condition is None else self._condition(branch, branch.condition, base)
@@ -475,7 +485,7 @@ class _Compiler:
     def _end(self, step: End, base: str) -> ReturnStep | RefuseStep:
         match step:
             case Return(expression=expression):
-                right = body(expression, self.result, self.scope)
+                right = body(expression, self.result, self.scope, self.form)
                 return ReturnStep(_place(step, base), self.result, right)
             case Deny(text=message):
                 return RefuseStep(_place(step, base), message, EndKind.DENY)

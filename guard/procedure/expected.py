@@ -15,11 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Final
 
 from guard.procedure.model import StepKind
 from guard.procedure.types import Type, Value
+
+
+class Form(StrEnum):
+    """How much of a step its line shows. A procedure is compiled for one; its digest is the same in all."""
+
+    VALUES = "values"  # the value alone
+    WORK = "work"  # also the expression with the values of its operands
+    FULL = "full"  # also the expression as it is written in the procedure
 
 
 class Unknown(Enum):
@@ -54,7 +62,9 @@ class Cell:
     ("lines", 0, "qty") deeper. `lead` is the literal text before it. `working` is the substituted
     expression, None where the cell is its value alone. `spelling` is the value's canonical text,
     None where `value` is UNKNOWN. A `bare` cell is its working alone: the value comes in later lines,
-    and `value` and `spelling` are that text, None where it has holes.
+    and `value` and `spelling` are that text, None where it has holes. `symbol` is the expression as the
+    procedure has it, where the trace form shows that. An `unwritten` cell has an expression that the trace
+    form leaves out.
     """
 
     key: tuple[str | int, ...]
@@ -64,6 +74,13 @@ class Cell:
     spelling: str | None
     type: Type
     bare: bool = False
+    symbol: str | None = None
+    unwritten: bool = False
+
+    @property
+    def given(self) -> str:
+        """What stands in front of the working, and all of it is known: the lead and the symbol."""
+        return self.lead if self.symbol is None else f"{self.lead}{self.symbol} = "
 
 
 @dataclass(frozen=True, slots=True)

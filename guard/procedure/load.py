@@ -63,7 +63,7 @@ def load(text: str, name: str = "<string>") -> Library:
     compiled: dict[str, Program] = {}
     for procedure in in_order(module):
         callees = {step.procedure: compiled[step.procedure] for step in calls(procedure)}
-        compiled[procedure.name] = compile_program(source, module, procedure, types[procedure.name], callees)
+        compiled[procedure.name] = compile_program(module, procedure, types[procedure.name], callees)
     programs = {name: compiled[name] for name in module.procedures}
     faults = Faults(source)
     for program in programs.values():

@@ -216,8 +216,9 @@ class CheckStep:
         """Give the line. Raises `EvaluationError` where the condition is false: it has no line then."""
         expected = self.condition.expect(frame, path)
         if frame.pending is False:
-            working = "".join(part for part in expected.cells[0].working or () if isinstance(part, str))
-            raise EvaluationError(f"the check does not hold: {working or 'false'}")
+            working = self.condition.body.leaves[0].expression.working(frame.env, frame.shown)
+            shown = "".join(part for part in working if isinstance(part, str))
+            raise EvaluationError(f"the check does not hold: {shown}")
         return expected
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:

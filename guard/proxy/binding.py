@@ -161,8 +161,9 @@ def bind(service: Service, choice: Choice, body: bytes) -> Bound:
     assert choice.procedure is not None
     request = parse_request(body)
     extra = forwarded(request)
-    program = service.programs[choice.procedure]
     enforced = _policy(service, choice.route, request)
+    bound = service.procedures[enforced.settings.trace][choice.procedure]
+    program = bound.program
     asked = request.stepguard.content if request.stepguard else None
     content = asked or enforced.settings.content
     check_format((request.model_extra or {}).get("response_format"), program.result, content)
@@ -174,7 +175,7 @@ def bind(service: Service, choice: Choice, body: bytes) -> Bound:
         inputs=program.accept({**given, **above}),
         enforced=enforced,
         targets=tuple(_targets(service, choice.route, request.model)),
-        instructions=service.instructions[choice.procedure],
+        instructions=bound.instructions,
         content=content,
         extra=extra,
         above=frozenset(above),
@@ -202,9 +203,10 @@ def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | 
     }
     made = [(where, name) for where, name in claims.items() if name is not None]
     for where, name in made:
-        if name not in service.programs:
+        known = service.config.programs
+        if name not in known:
             raise RequestError(
-                f"there is no procedure {name!r}, named by {where}; there are {_listed(service.programs)}",
+                f"there is no procedure {name!r}, named by {where}; there are {_listed(known)}",
                 param="stepguard.procedure" if where == "stepguard.procedure" else None,
                 code="unknown_procedure",
             )

@@ -94,7 +94,8 @@ class Policy:
     `attempts` bounds the generations that are opened because of a violation, `attempts_per_step` the same
     action on the same step, `transport_retries` the generations after a fault of the network on one
     upstream, `output_tokens` what all generations write together, `seconds` the wall time of the run.
-    `vary`: a retry may raise the temperature and change the seed that the client asked for.
+    `vary`: a retry may raise the temperature and change the seed that the client asked for. `tolerant`: as
+    the checker has it.
     """
 
     attempts: int = 12
@@ -106,6 +107,7 @@ class Policy:
     output_tokens: int = 8000
     seconds: float = 120
     deliver: Literal["hold_step", "hold_all"] = "hold_step"
+    tolerant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

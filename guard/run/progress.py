@@ -33,15 +33,19 @@ class Line:
 class Progress:
     """The verified prefix of a run, over all of its generations."""
 
-    def __init__(self, program: Program, inputs: Mapping[str, Value], nonce: str) -> None:
-        self._program, self._inputs, self._nonce = program, inputs, nonce
+    def __init__(
+        self, program: Program, inputs: Mapping[str, Value], nonce: str, *, tolerant: bool = False
+    ) -> None:
+        self._program, self._inputs, self._nonce, self._tolerant = program, inputs, nonce, tolerant
         self.lines: list[Line] = []
         self.delivered = 0  # so many of the lines the client has
         self.checker = self._checker("")
         self._loose = False  # whether the checker has read more than whole verified lines
 
     def _checker(self, verified: str) -> Checker:
-        return Checker(self._program, self._inputs, nonce=self._nonce, verified=verified)
+        return Checker(
+            self._program, self._inputs, nonce=self._nonce, verified=verified, tolerant=self._tolerant
+        )
 
     @property
     def verified(self) -> str:

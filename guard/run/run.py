@@ -85,7 +85,7 @@ class Run:
         self._limit = min(
             policy.output_tokens, policy.output_tokens if job.max_tokens is None else job.max_tokens
         )
-        self._progress = Progress(job.program, job.inputs, job.nonce)
+        self._progress = Progress(job.program, job.inputs, job.nonce, tolerant=policy.tolerant)
         self._upstream = 0
         self._generation: Generation | None = None
         self._waiting = False

@@ -12,13 +12,15 @@ from guard.procedure.types import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
-    """`[working =] value` as written. `value` is None where only a working was written."""
+    """`[[symbol =] working =] value` as written. `value` is None where only a working was written."""
 
     working: str | None
     working_at: int
     value: Value | None
     value_at: int
     value_text: str
+    symbol: str | None = None
+    symbol_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

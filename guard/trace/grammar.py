@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -196,6 +197,13 @@ class _Reader:
         match cell.data, cell.children:
             case "worked", [Tree() as working, Tree() as value]:
                 return self._worked(working, value)
+            case "explained", [Tree() as symbol, Tree() as working, Tree() as value]:
+                self._plain(symbol)
+                return replace(
+                    self._worked(working, value),
+                    symbol=self._slice(symbol),
+                    symbol_at=self._at + _start(symbol),
+                )
             case _, [Tree(data="list") as items]:
                 parts = tuple(self.written(part) for part in items.children if isinstance(part, Tree))
                 return Items(items=parts, at=self._at + _start(items), text=self._slice(items))
@@ -247,7 +255,7 @@ class _Reader:
     def _plain(self, working: _Node) -> None:
         """Refuse what no working may have: a working within it, a number of too many digits."""
         for tree in working.iter_subtrees():
-            if tree.data == "worked":
+            if tree.data in {"worked", "explained"}:
                 raise _Odd(_start(tree), "expected one value, found a working inside another")
             if tree.data == "number":
                 self._number(tree)

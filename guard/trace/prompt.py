@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from guard.procedure.execute import Program, head, reference
-from guard.procedure.expected import Expected
+from guard.procedure.expected import Expected, Form
 from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk
 from guard.procedure.model import Extract, If, Judge, Step, StepKind, While
@@ -23,11 +23,16 @@ from guard.trace.render import begin, default_quotes, end, line
 EXAMPLE_LINES: Final = 40  # of the worked example; more show nothing new
 
 _TASK: Final = (
-    "Carry out the procedure step by step. Write one line for each step, in order: its number, the step "
-    "with values in place of names, and the result. Leave no step out, add none, and write nothing else."
+    "Carry out the procedure step by step. Write one line for each step, in order: its number, {shown}. "
+    "Leave no step out, add none, and write nothing else."
 )
+_SHOWN: Final = {
+    Form.VALUES: "its name and the result",
+    Form.WORK: "the step with values in place of names, and the result",
+    Form.FULL: "the step as it stands, the same with values in place of names, and the result",
+}
 _CONDITION: Final = (
-    "A condition ends in `= true` or `= false`. Write only the steps below the one that is true."
+    "A condition ends in `{true}` or `{false}`. Write only the steps below the one that is true."
 )
 _LOOP: Final = (
     "The line of a `for` ends in how many items there are. Then write its steps for each item, "
@@ -56,7 +61,9 @@ _NULL_QUOTED: Final = (
 def instructions(program: Program) -> str:
     """Give the text for the head of a prompt; it is the same for every request to this procedure."""
     rules = "\n".join(f"- {rule}" for rule in _rules(program))
-    return "\n\n".join(filter(None, [_TASK, program.numbered, rules, _example(program)]))
+    return "\n\n".join(
+        filter(None, [_TASK.format(shown=_SHOWN[program.form]), program.numbered, rules, _example(program)])
+    )
 
 
 def closing(program: Program, inputs: Mapping[str, Value], nonce: str, *, above: Collection[str] = ()) -> str:
@@ -81,7 +88,8 @@ def _rules(program: Program) -> Iterator[str]:
     """Give the rules for what the procedure holds: a small model heeds few, so none is given in vain."""
     kinds = set(program.step_numbers.values())
     if kinds & {StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK}:
-        yield _CONDITION
+        sign = "" if program.form is Form.VALUES else "= "
+        yield _CONDITION.format(true=f"{sign}true", false=f"{sign}false")
     loop = next((number for number, kind in program.step_numbers.items() if kind is StepKind.LOOP), None)
     if loop is not None:
         yield _LOOP.format(first=f"{loop}[1].1", second=f"{loop}[2].1")

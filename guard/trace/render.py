@@ -63,7 +63,7 @@ def canonical(expected: Expected, value: Value | None = None) -> str | None:
             case (str(working),) if cell.bare:
                 parts += (cell.lead, working)
             case (str(working),):
-                parts += (cell.lead, working, " = ", spelling)
+                parts += (cell.given, working, " = ", spelling)
             case _:
                 return None
     parts.append(expected.tail)
@@ -129,7 +129,7 @@ def _opening(decision: Decision) -> Iterator[str]:
 
 def _working(cell: Cell) -> Iterator[str | None]:
     """The parts of a cell up to its value in order, None for a hole."""
-    yield cell.lead
+    yield cell.given
     if cell.working is not None:
         yield from (part if isinstance(part, str) else None for part in cell.working)
     if cell.working is not None and not cell.bare:

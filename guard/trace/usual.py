@@ -66,7 +66,9 @@ def _patterns() -> _Patterns:
     start = f"(?P<path>{path}) (?P<head>{head}) "
     quotes = f"(?P<quotes>(?: <- {string})*)"
     return _Patterns(
-        line=re.compile(f"{start}(?:(?P<working>{working}) = )?(?P<value>{value}){quotes}"),
+        line=re.compile(
+            f"{start}(?:(?:(?P<symbol>{working}) = )?(?P<working>{working}) = )?(?P<value>{value}){quotes}"
+        ),
         start=re.compile(f"{start}(?=[\\[{{])"),
         end=re.compile(quotes),
         field=re.compile(f"({string}): "),
@@ -90,8 +92,8 @@ def usual(line: RawLine) -> Line | None:
 
 
 def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
-    value, working = _scalar(match["value"]), match["working"]
-    if value is None or (working is not None and _LONG.search(working)):
+    value, working, symbol = _scalar(match["value"]), match["working"], match["symbol"]
+    if value is None or any(text is not None and _LONG.search(text) for text in (working, symbol)):
         return None
     value_at = line.at + match.start("value")
     return Scalar(
@@ -100,6 +102,8 @@ def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
         value=value,
         value_at=value_at,
         value_text=match["value"],
+        symbol=symbol,
+        symbol_at=0 if symbol is None else line.at + match.start("symbol"),
     )
 
 

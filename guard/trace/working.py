@@ -80,7 +80,7 @@ class _Forms:
                 return ("field", read_string(name), value)
             case "bare_field", [str() as name, int() as value]:
                 return ("field", name, value)
-            case "worked", _:
+            case "worked" | "explained", _:
                 return None
             case _:
                 return (data, *children)

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 import orjson
 
 from guard.errors import GuardError, RequestError, UpstreamError, UpstreamStatusError
-from guard.wire import sse
 
 MAX_MESSAGE: Final = 4_000  # characters
 MAX_PARAM: Final = 200
@@ -62,11 +61,6 @@ class ErrorAnswer:
         if self.retry_after_s is not None:
             headers.append(("retry-after", str(max(0, -int(-self.retry_after_s // 1)))))
         return tuple(headers)
-
-    @property
-    def frames(self) -> bytes:
-        """The same on a stream that has begun: an event that carries the error, and the end."""
-        return sse.encode(self.body) + sse.encode(sse.DONE)
 
     def _error(self) -> dict[str, object]:
         """The error object. What a client wrote may be in it, of any length: it is cut."""

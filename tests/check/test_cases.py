@@ -13,7 +13,9 @@ NOT_YET = {Kind.WRONG_CALL, Kind.UNCONFIRMED_CALL}
 
 
 def check(case: Case, *, stop_at_first: bool) -> Checker:
-    checker = Checker(case.program, case.inputs, nonce=case.nonce, stop_at_first=stop_at_first)
+    checker = Checker(
+        case.program, case.inputs, nonce=case.nonce, stop_at_first=stop_at_first, tolerant=case.tolerant
+    )
     checker.feed(case.response)
     checker.close(case.finish_reason)
     return checker
@@ -34,7 +36,8 @@ def test_the_first_departure_is_named_where_it_is(case: Case) -> None:
     checker = check(case, stop_at_first=True)
     assert checker.verdict == case.verdict
     assert case.response.startswith(checker.verified)
-    assert checker.verdict != "passed" or case.response.rstrip() == checker.verified.rstrip()
+    if checker.verdict == "passed" and not case.tolerant:  # which may leave out what stands behind the end
+        assert case.response.rstrip() == checker.verified.rstrip()
     assert (checker.violation is None) == (case.first is None)
     if checker.violation is not None and case.first is not None:
         assert blame(checker.violation, case.first) == case.first

@@ -53,6 +53,20 @@ def test_the_reference_trace_is_printed_and_passes_the_check(
     assert capsys.readouterr().out == "passed: 9 steps expected: 9 verified\n"
 
 
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [("values", "1 s1 = 22"), ("work", "1 s1 = 14 + 8 = 22"), ("full", "1 s1 = a + b = 14 + 8 = 22")],
+)
+def test_the_form_of_a_trace_can_be_chosen(
+    written: Path, capsys: pytest.CaptureFixture[str], form: str, line: str
+) -> None:
+    assert main(["trace", CHAIN, "--inputs", INPUTS, "--form", form]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1] == line
+    assert check(written, f"So:\n{printed}", "--form", form) == 1
+    assert check(written, f"So:\n{printed}", "--form", form, "--tolerant") == 0
+
+
 def test_a_check_as_json_keeps_its_contract(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = TRACE.replace("= 52\n", "= 53\n").replace("5 s5 = 74 - 8 = 66\n", "")
     assert check(written, wrong, "--json") == 1

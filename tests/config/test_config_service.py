@@ -11,6 +11,7 @@ import pytest
 
 from guard.config import Config, Service, build, load_config
 from guard.errors import ConfigError, UpstreamConnectError
+from guard.procedure.expected import Form
 from guard.telemetry.observer import FanOut
 from guard.upstream.scripted import Reply, Script, ScriptedUpstream
 
@@ -35,8 +36,9 @@ PLAY = "upstreams: {play: {kind: scripted, file: script.yaml}, more: {kind: scri
 
 def test_everything_that_requests_share_is_made_once(make: Callable[..., Service]) -> None:
     service = make(PLAY + "policies: {strict: {attempts: 1}}")
-    assert set(service.programs) == set(service.instructions) == {"chain"}
-    assert "1 return a + 1" in service.instructions["chain"]
+    bound = service.procedures[Form.WORK]
+    assert set(bound) == {"chain"}
+    assert "1 return a + 1" in bound["chain"].instructions
     assert set(service.upstreams) == {"play", "more"}
     assert {name: enforced.policy.attempts for name, enforced in service.policies.items()} == {
         "default": 12,

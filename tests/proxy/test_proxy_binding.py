@@ -186,6 +186,37 @@ def test_the_client_may_choose_among_policies_where_no_route_does(tmp_path: Path
     assert (reply.status, reply.error["code"]) == (400, "binding_conflict")
 
 
+VALUES = """\
+@begin chain {nonce}
+1 s1 = 5
+2 s2 = 15
+So far so good.
+3 s3 = 13
+4 s4 = 18
+5 s5 = 15
+6 if false
+7.1 s6 = 30
+8 s7 = 43
+9 return 38
+@end {nonce}
+"""
+
+
+def test_a_policy_sets_the_form_of_the_trace_and_how_it_is_read(tmp_path: Path) -> None:
+    config = "policies: {short: {trace: values, tolerant: true, content: trace, actions: [reject]}}\n"
+    control = {"procedure": "chain", "inputs": INPUTS, "policy": "short"}
+
+    async def ask() -> None:
+        async with running(scripted(tmp_path, VALUES, VALUES, config=config)) as endpoint:
+            reply = await endpoint.post({**FREE, "stepguard": control})
+            lines = answer(reply).splitlines()
+            assert lines[1:-1] == [line for line in VALUES.splitlines()[1:-1] if line[0].isdigit()]
+            refused = await endpoint.post({**FREE, "stepguard": {**control, "policy": "default"}})
+            assert refused.status == 422
+
+    run(ask())
+
+
 # --- what a request may hold ---------------------------------------------------------------------
 
 

@@ -18,7 +18,6 @@ from guard.errors import (
     UpstreamTimeout,
 )
 from guard.run.messages import RunError
-from guard.wire import sse
 from guard.wire.problem import of_error, of_failure
 
 
@@ -72,12 +71,6 @@ def test_what_is_not_the_clients_business_stays_with_us(error: GuardError) -> No
     answer = of_error(error)
     assert answer.status == 500
     assert b"secret" not in answer.body
-
-
-def test_on_a_stream_it_is_an_event_and_the_end() -> None:
-    events = sse.Decoder().feed(of_error(UpstreamTimeout("too slow")).frames)
-    assert json.loads(events[0])["error"]["message"] == "too slow"
-    assert events[1:] == [sse.DONE]
 
 
 def test_what_a_client_wrote_comes_back_cut() -> None:

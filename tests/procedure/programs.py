@@ -1,0 +1,316 @@
+"""Whole procedures of every kind of statement and expression, drawn by hypothesis from the language's grammar.
+
+They are well-typed by construction and end on every path; at run time they may fail, as procedures may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+KINDS = ("int", "money", "percent", "bool", "string", "color", "ints", "lines", "line")
+TYPES = {
+    "int": "int",
+    "money": "decimal(2)",
+    "percent": "percent",
+    "bool": "bool",
+    "string": "string",
+    "color": "Color",
+    "ints": "list of int",
+    "lines": "list of Line",
+    "line": "Line",
+}
+DECLARATIONS = """\
+record Line { name: string, qty: int, price: decimal(2) }
+enum Color: "red" | "blue"
+
+table rate(qty: int, color: Color) -> percent, first match
+  < 0, any => 0%
+  0..9, "red" => 5%
+  10<..20, any => 12.5%
+
+table fee(x: decimal(2)) -> decimal(2), sum
+  < 10 => 1.50
+  5..<50 => 0.25
+  >= 50 => 3.00
+
+table size(n: int) -> string, unique
+  < 5 => "small"
+  5 => "five"
+  > 5 => "large"
+
+table band(n: int) -> int, max
+  0..10 => 1
+  5..20 => 2
+  any => -3
+"""
+MODES = ("half_up", "half_even", "down", "up", "floor", "ceiling")
+INPUTS = {
+    "i": "int",
+    "j": "int",
+    "m": "money",
+    "r": "percent",
+    "b": "bool",
+    "s": "string",
+    "k": "color",
+    "xs": "ints",
+    "ls": "lines",
+    "one": "line",
+}
+
+
+@dataclass(slots=True)
+class Maker:
+    """Writes one procedure. `names` are those with a value at this place, by kind."""
+
+    draw: st.DrawFn
+    own: str
+    callees: tuple[str, ...] = ()
+    names: dict[str, list[str]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    decided: dict[str, str] = field(default_factory=dict)
+    made: int = 0
+
+    def __post_init__(self) -> None:
+        self.names = {kind: [name for name, its in INPUTS.items() if its == kind] for kind in KINDS}
+
+    def pick(self, *options: str) -> str:
+        return self.draw(st.sampled_from(options))
+
+    # --- expressions
+
+    def expr(self, kind: str, depth: int = 2) -> str:
+        """An expression of a kind, in parentheses where it is more than an operand."""
+        if depth <= 0 or self.draw(st.integers(0, 3)) == 0:
+            return self.leaf(kind)
+        makers: dict[str, Callable[[int], str]] = {
+            "int": self.whole,
+            "money": self.money,
+            "percent": self.percent,
+            "bool": self.test,
+            "string": lambda deep: f"size({self.expr('int', deep)})",
+        }
+        made = self.pick("plain", "plain", "choice")
+        if made == "choice" or kind not in makers:
+            return f"(if {self.test(depth - 1)} then {self.leaf(kind)} else {self.expr(kind, depth - 1)})"
+        return f"({makers[kind](depth - 1)})"
+
+    def leaf(self, kind: str) -> str:
+        fields = {
+            "int": ("one.qty", "3", "0", "17"),
+            "money": ("one.price", "0.50", "12.35"),
+            "percent": ("5%", "12.5%"),
+            "bool": ("true", "false"),
+            "string": ("one.name", '"abc"', '"five"'),
+            "color": ('"red"', '"blue"'),
+            "ints": ("[4, 4]", "[3, 1, 2]"),
+            "lines": ("ls",),
+            "line": ("one",),
+        }
+        return self.pick(*self.names[kind], *fields[kind])
+
+    def whole(self, depth: int) -> str:
+        left, right = self.expr("int", depth), self.expr("int", depth)
+        match self.pick("op", "op", "neg", "abs", "min", "len", "count", "sum", "round", "band"):
+            case "op":
+                return f"{left} {self.pick('+', '-', '*', 'div', 'mod')} {right}"
+            case "neg":
+                return f"-{left}"
+            case "abs":
+                return f"abs({left})"
+            case "min":
+                return f"{self.pick('min', 'max')}({left}, {right})"
+            case "len":
+                return f"len({self.pick(*self.names['ints'], *self.names['lines'])})"
+            case "count":
+                return f"count(x for x in {self.leaf('ints')} if x > {left})"
+            case "sum":
+                return f"sum(x * {right} for x in {self.pick(*self.names['ints'])} if x != {left})"
+            case "round":
+                return f"{self.pick('floor', 'ceil')}({self.expr('money', depth)})"
+            case _:
+                return f"band({left})"
+
+    def money(self, depth: int) -> str:
+        left, right = self.expr("money", depth), self.expr("money", depth)
+        match self.pick("op", "op", "min", "sum", "fee", "abs"):
+            case "op":
+                return f"{left} {self.pick('+', '-')} {right}"
+            case "min":
+                return f"{self.pick('min', 'max')}({left}, {right})"
+            case "sum":
+                return f"{self.pick('sum', 'max')}(l.price for l in {self.leaf('lines')} if l.qty > 2)"
+            case "fee":
+                return f"fee({left})"
+            case _:
+                return f"abs({left})"
+
+    def percent(self, depth: int) -> str:
+        return f"rate({self.expr('int', depth)}, {self.leaf('color')})"
+
+    def test(self, depth: int) -> str:
+        match self.pick("number", "number", "string", "logic", "not", "in", "all"):
+            case "number":
+                kind = self.pick("int", "money")
+                op = self.pick("<", "<=", ">", ">=", "==", "!=")
+                return f"{self.expr(kind, depth)} {op} {self.expr(kind, depth)}"
+            case "string":
+                kind = self.pick("string", "color")
+                known = self.pick(*self.names[kind])  # two constants that are never equal are an author error
+                return f"{known} {self.pick('==', '!=')} {self.leaf(kind)}"
+            case "logic":
+                return f"{self.expr('bool', depth)} {self.pick('and', 'or')} {self.expr('bool', depth)}"
+            case "not":
+                return f"not {self.expr('bool', depth)}"
+            case "in":
+                return f"{self.expr('int', depth)} {self.pick('in', 'not in')} {self.leaf('ints')}"
+            case _:
+                return f"{self.pick('all', 'any')}(l.qty > 1 for l in {self.leaf('lines')})"
+
+    # --- statements
+
+    def name(self, kind: str) -> str:
+        self.made += 1
+        return f"{kind[0]}{self.made}"
+
+    def put(self, indent: str, kind: str, right: str) -> None:
+        """Give a variable a value: a new one, or one of the kind that has been made before."""
+        old = [name for name in self.names[kind] if name not in INPUTS and name[0] == kind[0]]
+        target = self.pick(*old, "") or self.name(kind)
+        self.lines.append(f"{indent}{target} = {right}")
+        if target not in self.names[kind]:
+            self.names[kind].append(target)
+
+    def statement(self, indent: str, depth: int) -> None:
+        kinds = ["assign", "assign", "share", "copy", "record", "list", "check", "extract", "judge"]
+        if depth < 2:
+            kinds += ["if", "for", "while", "require", *(["do"] if self.callees else [])]
+        match self.pick(*kinds):
+            case "assign":
+                kind = self.pick("int", "money", "bool", "string", "color")
+                self.put(indent, kind, self.expr(kind))
+            case "share":
+                left, right = self.expr("money", 1), self.pick("7", "3%", self.leaf("percent"))
+                rounding = self.pick("", *(f" {mode}" for mode in MODES))
+                self.put(indent, "money", f"{left} {self.pick('*', '/')} {right} to 2{rounding}")
+            case "copy":
+                kind = self.pick("ints", "lines", "line", "percent")
+                self.put(indent, kind, self.leaf(kind))
+            case "record":
+                parts = f"name: {self.leaf('string')}, qty: {self.expr('int')}, price: {self.leaf('money')}"
+                self.put(indent, "line", f"{{ {parts} }}")
+            case "list":
+                self.put(indent, "ints", f"[{self.expr('int', 1)}, {self.expr('int', 1)}]")
+            case "check":
+                self.lines.append(f"{indent}check {self.test(1)} or {self.leaf('bool')} or i > -3")
+            case "require":
+                self.lines.append(f"{indent}require {self.test(1)} else {self.end()}")
+            case "extract":
+                target = self.name("int")
+                self.lines.append(f"{indent}extract {target}: int from note where {target} < 90")
+                self.decide(target, "int")
+            case "judge":
+                target = self.name("color")
+                self.lines.append(f'{indent}judge {target}: Color from note asking "Which?"')
+                self.decide(target, "color")
+            case "do":
+                arguments = ", ".join([*(self.expr(kind, 1) for kind in INPUTS.values()), "note"])
+                self.put(indent, "money", f"do {self.pick(*self.callees)}({arguments})")
+            case "if":
+                self.branch(indent, depth)
+            case "for":
+                self.loop(indent, depth)
+            case _:
+                self.repeat(indent, depth)
+
+    def decide(self, target: str, kind: str) -> None:
+        self.names[kind].append(target)
+        self.decided[target] = kind
+
+    def end(self) -> str:
+        return self.pick('deny "No."', 'escalate "Ask."', f"return {self.leaf('money')}")
+
+    def block(self, indent: str, depth: int) -> None:
+        kept = {kind: list(names) for kind, names in self.names.items()}
+        for _ in range(self.draw(st.integers(1, 3))):
+            self.statement(indent, depth)
+        self.names = kept  # what a block makes may not be there behind it
+
+    def branch(self, indent: str, depth: int) -> None:
+        self.lines.append(f"{indent}if {self.test(1)}")
+        self.block(f"{indent}  ", depth + 1)
+        if self.draw(st.booleans()):
+            self.lines.append(f"{indent}elif {self.test(1)}")
+            self.block(f"{indent}  ", depth + 1)
+        if self.draw(st.booleans()):
+            self.lines.append(f"{indent}else")
+            self.block(f"{indent}  ", depth + 1)
+
+    def loop(self, indent: str, depth: int) -> None:
+        kind, items = ("int", "ints") if self.draw(st.booleans()) else ("line", "lines")
+        item = self.name("each")
+        over = self.expr(items, 1) if items == "lines" else self.leaf(items)
+        self.lines.append(f"{indent}for {item} in {over} at most 3")
+        self.names[kind].append(item)
+        self.block(f"{indent}  ", depth + 1)
+        self.names[kind].remove(item)
+
+    def repeat(self, indent: str, depth: int) -> None:
+        count = self.name("while")
+        self.lines += [f"{indent}{count} = 0", f"{indent}while {count} < {self.leaf('int')} at most 5"]
+        self.block(f"{indent}  ", depth + 1)
+        self.lines.append(f"{indent}  {count} = {count} + {self.pick('1', '4')}")
+
+    def text(self) -> list[str]:
+        """The procedure's lines."""
+        for _ in range(self.draw(st.integers(1, 6))):
+            self.statement("  ", 0)
+        self.lines.append(f"  return {self.expr('money')}")
+        parameters = ", ".join(f"{name}: {TYPES[kind]}" for name, kind in INPUTS.items())
+        return [f"procedure {self.own}({parameters}, note: text) -> decimal(2)", *self.lines, ""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The text of a module whose main procedure is `main`, and inputs and decisions for it as JSON data."""
+
+    text: str
+    inputs: dict[str, object]
+    decisions: dict[str, object]
+
+
+@st.composite
+def modules(draw: st.DrawFn) -> Written:
+    """Modules of one to three procedures, with what one of them is carried out on."""
+    numbers = (
+        f"numbers round {draw(st.sampled_from(MODES))}, carry {draw(st.sampled_from(['shown', 'exact']))}"
+    )
+    texts: list[str] = []
+    decided: dict[str, str] = {}
+    callees: tuple[str, ...] = ()
+    for own in [*draw(st.sampled_from([[], ["help"], ["help", "aid"]])), "main"]:
+        maker = Maker(draw, own, callees)
+        texts += maker.text()
+        decided |= maker.decided
+        callees += (own,)
+    small, cents = st.integers(-9, 30), st.integers(-500, 9000).map(lambda n: f"{n / 100:.2f}")
+    names = st.sampled_from(["abc", "hinge", ""])
+    line = st.fixed_dictionaries({"name": names, "qty": small, "price": cents})
+    values: dict[str, st.SearchStrategy[object]] = {
+        "int": small,
+        "money": cents,
+        "percent": st.sampled_from(["5%", "0.1"]),
+        "bool": st.booleans(),
+        "string": names,
+        "color": st.sampled_from(["red", "blue"]),
+        "ints": st.lists(small, max_size=4),
+        "lines": st.lists(line, max_size=4),
+        "line": line,
+    }
+    return Written(
+        text="\n".join([numbers, "", DECLARATIONS, *texts]),
+        inputs={name: draw(values[kind]) for name, kind in INPUTS.items()} | {"note": "Two red ones."},
+        decisions={name: draw(values[kind]) for name, kind in decided.items()},
+    )
