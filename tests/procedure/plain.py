@@ -424,6 +424,8 @@ def fits(cell: m.Cell, value: Any) -> bool:
             return True
         case m.ValuesCell(values=values):
             return any(one.value == value for one in values)
+        case m.RangeCell() if value is t.NULL:
+            return False
         case m.RangeCell(low=low, high=high, low_included=with_low, high_included=with_high):
             above = low is None or value > low.value or (with_low and value == low.value)
             below = high is None or value < high.value or (with_high and value == high.value)
