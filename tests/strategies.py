@@ -159,8 +159,8 @@ class _Writer:
         kept = self.pick(*self.maybes)
         match kind:
             case "maybe":
-                value = self.pick(kept, *self.ints)
-                self.assign(indent, "m", self.maybes, f"if {self.test()} then {value} else null")
+                choice = f"if {self.test()} then {self.pick(kept, 'null')} else {self.pick(*self.ints)}"
+                self.assign(indent, "m", self.maybes, f"if b > 3 then null else {choice}")
             case "default":
                 self.assign(indent, "d", self.amounts, f"({kept} else {self.pick(*self.ints)}) * 0.5 to 2")
             case _:
