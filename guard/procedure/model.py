@@ -6,11 +6,11 @@ As with expressions, the place of a node (`at`) is left out of comparisons.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf, place
-from guard.procedure.types import EnumType, RecordType, Rounding, Type
+from guard.procedure.types import EnumType, RecordType, Rounding, Type, Unit
 from guard.source import Span
 
 # --- steps ---------------------------------------------------------------------------------------
@@ -298,3 +298,4 @@ class Module:
     tables: dict[str, Table]
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
+    units: dict[str, Unit] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from guard.procedure.types import Type, Value
+from guard.procedure.types import Type, Unit, Value
 from guard.source import Span
 
 NOWHERE = Span(0, 0)
@@ -92,6 +92,15 @@ class Default:
 
 
 @dataclass(frozen=True, slots=True)
+class Convert:
+    """`x as unit`: the same amount counted in another unit."""
+
+    operand: Expr
+    unit: Unit
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """`not x`."""
 
@@ -165,6 +174,7 @@ Expr = (
     | Comparison
     | IsNull
     | Default
+    | Convert
     | Not
     | Logic
     | Choose

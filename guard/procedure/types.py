@@ -9,8 +9,23 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts: declared names with their powers, and what one of it is in units by themselves.
+
+    `EUR/kg` has the powers EUR 1 and kg -1. One g is `factor` 1/1000 of the `base` kg, one thousand is 1000
+    of nothing.
+    """
+
+    powers: tuple[tuple[str, int], ...]
+    factor: tuple[int, int]
+    base: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IntType:
-    """Whole numbers."""
+    """Whole numbers, of a unit or by themselves."""
+
+    unit: Unit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +33,7 @@ class DecimalType:
     """Exact numbers, shown with at least `places` decimals; None: as many as the value needs."""
 
     places: int | None = None
+    unit: Unit | None = None
 
 
 @dataclass(frozen=True, slots=True)
