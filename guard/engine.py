@@ -14,6 +14,7 @@ import logging
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar
@@ -48,6 +49,11 @@ log = logging.getLogger(__name__)
 SERVERS_FAULT = 500  # statuses from here on are for the operator to know
 
 T = TypeVar("T")
+
+
+def read_clock() -> datetime:
+    """Give the time, in UTC: the only place that looks at a clock of the day."""
+    return datetime.now(UTC)  # noqa: TID251
 
 
 class Machine(Protocol):

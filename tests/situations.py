@@ -12,6 +12,7 @@ Situation = tuple[dict[str, Any], dict[str, Any]]
 
 TEXT: Final = st.just("as it was read")
 FLAG: Final = st.booleans()
+MOSTLY: Final = st.sampled_from([True, True, True, True, True, False])
 
 
 def decimals(least: int, most: int, places: int) -> st.SearchStrategy[Fraction]:
@@ -59,7 +60,11 @@ def _books() -> st.SearchStrategy[dict[str, Any]]:
     return st.tuples(money(1000), lists, lists, st.sampled_from([0, 0, 0, 1])).map(balances)
 
 
-_PAIR: Final = records(first=decimals(185, 215, 1), second=decimals(185, 215, 1))
+# Control measurements: anywhere around 200, a little above it, far on either side.
+_MEASURED: Final = decimals(188, 212, 1) | decimals(201, 209, 1) | st.sampled_from([191, 209])
+_PAIR: Final = records(first=_MEASURED, second=_MEASURED)
+_SIX: Final = st.lists(decimals(195, 209, 1), min_size=6, max_size=6)
+_HIGH: Final = st.lists(decimals(201, 209, 1), min_size=6, max_size=6)
 _DAY: Final = records(
     kind=st.sampled_from(
         ["full day", "arrival", "departure", "single day over 8 hours", "single day up to 8 hours"]
@@ -102,7 +107,7 @@ SITUATIONS: Final[Mapping[str, st.SearchStrategy[Situation]]] = {
     ),
     "claim": situation(
         records(letter=TEXT, plan=_PLAN, paid_so_far=money(4000)),
-        in_network=FLAG,
+        in_network=MOSTLY,
         bills=st.lists(records(service=TEXT, allowed=money(2000).filter(bool)), max_size=4).map(tuple),
     ),
     "clearance": situation(
@@ -127,16 +132,16 @@ SITUATIONS: Final[Mapping[str, st.SearchStrategy[Situation]]] = {
         records(
             letter=TEXT,
             km=st.integers(1, 9000) | st.sampled_from([1500, 1501, 3500, 3501]),
-            departs_in_eu=FLAG,
+            departs_in_eu=MOSTLY,
             arrives_in_eu=FLAG,
             eu_carrier=FLAG,
         ),
         passengers=st.integers(1, 6),
-        minutes_late=st.integers(0, 400) | st.sampled_from([179, 180, 239, 240]),
+        minutes_late=st.integers(150, 400) | st.sampled_from([179, 180, 239, 240]),
         cause=st.sampled_from(
             ["technical", "crew or staffing", "weather", "air traffic control", "security", "not stated"]
         ),
-        checked_in=FLAG,
+        checked_in=MOSTLY,
     ),
     "income_tax": situation(
         records(
@@ -148,15 +153,20 @@ SITUATIONS: Final[Mapping[str, st.SearchStrategy[Situation]]] = {
     "payroll": situation(
         records(
             shifts=st.lists(records(day=TEXT, minutes=st.integers(0, 900)), max_size=7),
-            rate=decimals(7, 90, 2),
+            rate=decimals(7, 9, 2) | decimals(8, 90, 2),
             bonus=money(300),
             paid_this_year=money(1000) | decimals(160000, 210000, 2),
         )
     ),
-    "per_diem": situation(records(description=TEXT), days=st.lists(_DAY, max_size=6).map(tuple), abroad=FLAG),
+    "per_diem": situation(
+        records(description=TEXT),
+        days=st.lists(_DAY, max_size=6).map(tuple),
+        abroad=MOSTLY.map(lambda flag: not flag),
+    ),
     "reconciliation": situation(_books()),
     "redundancy": situation(
-        records(age=st.integers(16, 70), years=st.integers(0, 40), weekly_pay=money(1000))
+        records(age=st.integers(16, 70), years=st.integers(0, 26), weekly_pay=money(1000))
+        | records(age=st.integers(36, 70), years=st.integers(2, 22), weekly_pay=money(1000))
     ),
     "snap": situation(
         records(
@@ -173,11 +183,10 @@ SITUATIONS: Final[Mapping[str, st.SearchStrategy[Situation]]] = {
     "westgard": situation(
         records(
             mean=st.just(200),
-            sd=st.integers(0, 6),
+            sd=st.sampled_from([4, 4, 4, 3, 0]),
             current=_PAIR,
             previous=_PAIR,
-            earlier=st.lists(decimals(195, 209, 1), min_size=6, max_size=6)
-            | st.lists(decimals(195, 209, 1), max_size=7),
+            earlier=_HIGH | _HIGH | _SIX | st.lists(_SIX.map(min), max_size=7),
         )
     ),
 }

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from guard.errors import RequestError
-from guard.procedure.execute import Program, reference
-from guard.procedure.expected import Ending, EndKind, Expected, Form
+from guard.procedure.execute import Program
+from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import NULL, Value
-from guard.trace import render
+from tests.faults.faithful import NONCE, Mutant, Sample, carried_out
+from tests.faults.injectors import INJECTORS
 
-NONCE = "3fa92c"
+__all__ = ["NONCE", "NOTE", "Mutant", "Sample", "mutants", "samples"]
+
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
-_PARAMETERS = "a: int, b: int, c: decimal(2), xs: list of int, note: text, o: int?, q: decimal(2)? = 1.50"
+_PARAMETERS = (
+    "a: int, b: int, c: decimal(2), day: date, at: datetime, xs: list of int, note: text, "
+    "o: int?, q: decimal(2)? = 1.50"
+)
 _HELPED = [
     "procedure helped(a: int, place: text) -> int",
     '  judge sure: bool from place asking "Is it sure?"',
@@ -32,27 +38,6 @@ _HELPED = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """A procedure carried out faithfully: its program, inputs, steps with their values, and its end."""
-
-    text: str
-    program: Program
-    inputs: dict[str, Value]
-    steps: tuple[tuple[Expected, Value], ...]
-    ending: Ending
-
-    @property
-    def lines(self) -> list[str]:
-        """The faithful trace, line by line, with its frame."""
-        return self.trace.splitlines()
-
-    @property
-    def trace(self) -> str:
-        """The faithful trace."""
-        return render.trace(self.program, self.steps, NONCE)
-
-
 @dataclass(slots=True)
 class _Writer:
     """Writes the statements of a procedure. Names by kind: what may be used at this point."""
@@ -63,6 +48,8 @@ class _Writer:
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
     maybes: list[str] = field(default_factory=lambda: ["o", "q"])  # numbers that may be null
+    days: list[str] = field(default_factory=lambda: ["day"])
+    moments: list[str] = field(default_factory=lambda: ["at"])
     decided: dict[str, str] = field(default_factory=dict)  # target -> kind
     made: int = 0
 
@@ -72,6 +59,11 @@ class _Writer:
     def name(self, prefix: str) -> str:
         self.made += 1
         return f"{prefix}{self.made}"
+
+    @property
+    def known(self) -> list[list[str]]:
+        """The names of each kind."""
+        return [self.ints, self.amounts, self.flags, self.days, self.moments, self.maybes]
 
     def whole(self, depth: int = 0) -> str:
         """A whole-number expression."""
@@ -92,6 +84,19 @@ class _Writer:
             case operator:
                 return f"{left} {operator} {self.whole(depth + 1)}"
 
+    def shift(self) -> str:
+        """What stands behind a date that is moved."""
+        few = self.pick(*self.ints, "12", f"({self.whole(1)})")
+        unit = self.pick("days", "weeks", "months down", "months up", "years down")
+        return f"{self.pick('+', '-')} {few} mod 40 {unit}"
+
+    def later(self) -> str:
+        """An expression of dates."""
+        left = self.pick(*self.days, "2026-01-31")
+        if self.draw(st.booleans()):
+            return f"{left} {self.shift()}"
+        return f"{self.pick('min', 'max')}({left}, {self.pick(*self.days)}, date({self.pick(*self.moments)}))"
+
     def amount(self) -> str:
         """An expression of decimals, to be rounded."""
         left = self.pick(*self.amounts, "0.10", "12.50")
@@ -100,9 +105,10 @@ class _Writer:
 
     def test(self) -> str:
         """A condition."""
-        simple = (
-            f"{self.pick(*self.ints)} {self.pick('<', '<=', '>', '==', '!=')} {self.pick(*self.ints, '5')}"
-        )
+        left, right = self.pick(*self.ints), self.pick(*self.ints, "5")
+        if self.draw(st.booleans()):
+            left, right = self.pick(*self.days), self.pick(*self.days, "2026-02-28")
+        simple = f"{left} {self.pick('<', '<=', '>', '==', '!=')} {right}"
         if self.pick("null", "", "", "") == "null":
             simple = f"{self.pick(*self.maybes)} is {self.pick('', 'not ')}null and {simple}"
         if not self.flags:
@@ -110,9 +116,9 @@ class _Writer:
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["whole", "amount", "flag", "maybe", "default"]
+        kinds = ["whole", "amount", "flag", "date", "moment", "between", "maybe", "default"]
         if depth == 0:
-            kinds += ["extract", "judge", "require", "do"]
+            kinds += ["extract", "read", "judge", "require", "do"]
         if depth < 2:
             kinds += ["if", "for", "while", "there"]
         match self.pick(*kinds):
@@ -130,6 +136,24 @@ class _Writer:
                 self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote', '')}{where}")
                 self.maybes.append(target)
                 self.decided[target] = "maybe"
+            case "date":
+                self.assign(indent, "t", self.days, self.later())
+            case "moment":
+                by = (
+                    f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
+                )
+                self.assign(
+                    indent, "m", self.moments, f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
+                )
+            case "between":
+                names = self.pick("days", "moments")
+                known = self.days if names == "days" else self.moments
+                self.assign(indent, "n", self.ints, f"{self.pick(*known)} - {self.pick(*known)}")
+            case "read":
+                target = self.name("x")
+                self.lines.append(f"{indent}extract {target}: date from note where {target} >= 2000-01-01")
+                self.days.append(target)
+                self.decided[target] = "date"
             case "extract":
                 target = self.name("x")
                 quote = self.pick(" quote", "")
@@ -175,12 +199,11 @@ class _Writer:
         names.append(target)
 
     def block(self, indent: str, depth: int) -> None:
-        kept = (list(self.ints), list(self.amounts), list(self.flags))
-        maybes = list(self.maybes)
+        kept = [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
-        self.ints, self.amounts, self.flags = kept  # what a block makes is its own
-        self.maybes = maybes
+        # What a block makes is its own.
+        self.ints, self.amounts, self.flags, self.days, self.moments, self.maybes = kept
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -233,6 +256,21 @@ def _compiled(text: str, form: Form) -> Program:
     return load(text, "made.proc").procedures["made"].in_form(form)
 
 
+_DAYS = st.dates(date(1999, 12, 1), date(2040, 12, 31))
+_MOMENTS = st.builds(
+    lambda day, time, offset: f"{day}T{time}{offset}",
+    _DAYS,
+    st.sampled_from(["00:00:00", "09:30:00", "23:59:59"]),
+    st.sampled_from(["Z", "+02:00", "-09:30"]),
+)
+_DECIDED: dict[str, st.SearchStrategy[Value]] = {
+    "bool": st.booleans(),
+    "int": st.integers(-9, 50),
+    "date": _DAYS,
+    "maybe": st.just(NULL) | st.integers(-9, 50),
+}
+
+
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
     """Procedures with inputs and decisions, carried out to their end."""
@@ -245,174 +283,27 @@ def samples(draw: st.DrawFn) -> Sample:
             "a": draw(small),
             "b": draw(small),
             "c": f"{draw(st.integers(0, 999))}.{draw(st.integers(0, 99)):02}",
+            "day": draw(_DAYS),
+            "at": draw(_MOMENTS),
             "xs": draw(st.lists(small, max_size=4)),
             "note": NOTE,
             **draw(st.fixed_dictionaries({}, optional={"o": st.none() | small, "q": st.none() | small})),
         }
     )
-    kinds: dict[str, st.SearchStrategy[Value]] = {
-        "bool": st.booleans(),
-        "int": st.integers(-9, 50),
-        "maybe": st.just(NULL) | st.integers(-9, 50),
-    }
-    decisions: dict[str, Value] = {target: draw(kinds[kind]) for target, kind in writer.decided.items()}
+    decisions: dict[str, Value] = {target: draw(_DECIDED[kind]) for target, kind in writer.decided.items()}
     try:
-        steps, ending = reference(program, inputs, decisions)
+        sample = carried_out(text, program, inputs, decisions)
     except RequestError:
         assume(False)
         raise
-    assume(ending.kind is not EndKind.FAILED)
-    return Sample(text=text, program=program, inputs=inputs, steps=tuple(steps), ending=ending)
-
-
-# --- what may go wrong -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """A trace with one departure, and what is to be said of it."""
-
-    name: str
-    text: str
-    kind: str
-    step: str
-    at: int
-    finish_reason: str = "stop"
+    assume(sample.ending.kind is not EndKind.FAILED)
+    return sample
 
 
 @st.composite
 def mutants(draw: st.DrawFn, sample: Sample) -> Mutant:
-    """One departure from a faithful trace."""
+    """One departure from a faithful trace: of a step that is drawn, in a form that is drawn."""
     index = draw(st.integers(0, len(sample.steps) - 1))
-    made = [
-        mutate(sample, index)
-        for mutate in (_ungrounded, _changed, _altered, _early, _again, _left_out, _alien, _prose, _cut)
-    ]
-    return draw(st.sampled_from([mutant for mutant in made if mutant is not None]))
-
-
-def _mutant(
-    sample: Sample,
-    kind: str,
-    step: str,
-    lines: list[str],
-    at: tuple[int, int],
-    *,
-    name: str,
-    finish_reason: str = "stop",
-) -> Mutant:
-    """`at`: index of the line that is wrong, and how far in."""
-    before = sum(len(line) + 1 for line in lines[: at[0]])
-    return Mutant(
-        name=name,
-        text="".join(f"{line}\n" for line in lines),
-        kind=kind,
-        step=step,
-        at=before + at[1],
-        finish_reason=finish_reason,
-    )
-
-
-def _path_behind(sample: Sample, index: int) -> str:
-    return sample.steps[index + 1][0].path if index + 1 < len(sample.steps) else ""
-
-
-def _left_out(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    del lines[index + 1]
-    expected = sample.steps[index][0]
-    behind = sample.steps[index + 1][0] if index + 1 < len(sample.steps) else None
-    if behind is None:
-        kind = "missing_answer"
-    else:
-        kind = "premature_answer" if behind.kind in {"return", "deny", "escalate"} else "skipped_step"
-    return _mutant(sample, kind, expected.path, lines, (index + 1, 0), name="left out")
-
-
-def _again(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    lines.insert(index + 2, lines[index + 1])
-    return _mutant(sample, "repeated_step", _path_behind(sample, index), lines, (index + 2, 0), name="again")
-
-
-def _changed(sample: Sample, index: int) -> Mutant | None:
-    """Another value in a step of one value that the guard computes."""
-    expected, value = sample.steps[index]
-    if expected.decision is not None or len(expected.cells) != 1 or isinstance(value, str):
-        return None
-    spelling = expected.cells[0].spelling or ""
-    other = {"true": "false", "false": "true", "0": "77", "null": "7"}.get(spelling, f"{spelling}7")
-    lines = sample.lines
-    line = lines[index + 1]
-    lines[index + 1] = line[: len(line) - len(spelling)] + other
-    kind = {
-        "branch": "wrong_branch",
-        "while": "wrong_branch",
-        "require": "wrong_branch",
-        "check": "wrong_branch",
-        "return": "wrong_answer",
-    }.get(expected.kind.value, "wrong_value")
-    return _mutant(sample, kind, expected.path, lines, (index + 1, len(line) - len(spelling)), name="changed")
-
-
-def _altered(sample: Sample, index: int) -> Mutant | None:
-    """Another working."""
-    expected, _ = sample.steps[index]
-    cell = expected.cells[0]
-    if not cell.working or cell.bare:
-        return None
-    start = len(f"{expected.path} {expected.head} {cell.given}")
-    working = "".join(part for part in cell.working if isinstance(part, str))
-    lines = sample.lines
-    line = lines[index + 1]
-    lines[index + 1] = f"{line[:start]}{working} + 1{line[start + len(working) :]}"
-    return _mutant(sample, "wrong_expression", expected.path, lines, (index + 1, start), name="altered")
-
-
-def _ungrounded(sample: Sample, index: int) -> Mutant | None:
-    """Another quote."""
-    expected, _ = sample.steps[index]
-    lines = sample.lines
-    value, arrow, _ = lines[index + 1].partition(" <- ")
-    if expected.decision is None or not arrow:
-        return None
-    lines[index + 1] = f'{value} <- "thirteen hinges"'
-    return _mutant(
-        sample, "ungrounded_value", expected.path, lines, (index + 1, len(value) + 4), name="ungrounded"
-    )
-
-
-def _early(sample: Sample, index: int) -> Mutant | None:
-    """The answer before its time."""
-    if index == len(sample.steps) - 1:
-        return None
-    lines = sample.lines
-    lines.insert(index + 1, lines[-2])
-    return _mutant(
-        sample, "premature_answer", sample.steps[index][0].path, lines, (index + 1, 0), name="early"
-    )
-
-
-def _alien(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    lines.insert(index + 1, "999 zz = 1 + 1 = 2")
-    return _mutant(sample, "extra_step", "999", lines, (index + 1, 0), name="alien")
-
-
-def _prose(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines
-    lines.insert(index + 1, "Now let me compute the next step.")
-    return _mutant(sample, "malformed", sample.steps[index][0].path, lines, (index + 1, 0), name="prose")
-
-
-def _cut(sample: Sample, index: int) -> Mutant:
-    lines = sample.lines[: index + 1]
-    return _mutant(
-        sample,
-        "truncated",
-        sample.steps[index][0].path,
-        lines,
-        (index + 1, 0),
-        name="cut",
-        finish_reason="length",
-    )
+    injector = draw(st.sampled_from(list(INJECTORS.values())))
+    # What the step cannot have, another form gives: every step can be left out.
+    return draw(st.sampled_from([*injector(sample, index)] or [*INJECTORS["left_out"](sample, index)]))

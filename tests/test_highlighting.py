@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from guard.procedure.dates import UNITS
 from guard.procedure.syntax import grammar
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +36,10 @@ SOFT = {
     "to": "a to 2",
     "at": "at most 3",
     "most": "at most 3",
+    **{unit: f"  due = ordered + 3 {unit}" for unit in UNITS},
+    "down": "  due = ordered + 3 months down",
+    "up": "  due = ordered + n years up",
+    "now": 'now in "Europe/Berlin"',
 }
 WORDS = {
     str(terminal.pattern.value)
@@ -89,6 +94,8 @@ def test_every_sign_of_the_grammar_is_highlighted(sign: str) -> None:
         ("a = 12.5%", "12.5%", "constant.numeric.stepguard"),
         ("1..9 => 0%", "..", "keyword.operator.stepguard"),
         ("1..9 => 0%", "=>", "keyword.operator.stepguard"),
+        ("2026-06-01..2026-06-30 => 0%", "2026-06-30", "constant.numeric.stepguard"),
+        ("a = 2026-06-01T09:30:00+02:00", "2026-06-01T09:30:00+02:00", "constant.numeric.stepguard"),
         ("a >= 1", ">=", "keyword.operator.stepguard"),
         ("a = bulk(2)", "bulk", "entity.name.function.stepguard"),
         ("procedure invoice(note: text)", "invoice", "entity.name.function.stepguard"),
@@ -100,7 +107,8 @@ def test_literals_and_names_have_their_scope(line: str, text: str, scope: str) -
 
 
 @pytest.mark.parametrize(
-    "line", ["  iffy = a", "  order.from = a", "  version = 2", "  notable = informed + a"]
+    "line",
+    ["  iffy = a", "  order.from = a", "  version = 2", "  notable = informed + a", "  days = days + up"],
 )
 def test_names_that_look_like_words_are_none(line: str) -> None:
     assert not [

@@ -14,10 +14,17 @@ from hypothesis import strategies as st
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
 from guard.cli import main
+from guard.dialect.lark import Level
 from guard.procedure.execute import reference
 from guard.procedure.expected import Ending, EndKind
+from guard.run.messages import Close, Ended, Finish, Message, Open, Outcome, RunEvent, Text
+from guard.run.opening import Job
+from guard.run.policy import Policy
+from guard.run.run import Run
 from guard.trace import render
+from tests.dialect.readers import assert_takes, behind, narrowed
 from tests.published import RULES, TOLERANCES
+from tests.run.procedures import PREFILL
 from tests.situations import SITUATIONS
 from tests.traces import Blame
 from tests.worked import Mutant, Worked, every, folders, procedure, procedure_file, worked
@@ -108,6 +115,49 @@ def test_each_mutant_gives_its_violation(case: Worked, mutant: Mutant) -> None:
     assert case.trace.startswith(checker.verified)
 
 
+def carried_out(case: Worked, first: str) -> Finish:
+    """A run on a model that writes `first`, and whenever it is asked to go on the faithful rest."""
+    assert case.trace is not None
+    messages: tuple[Message, ...] = ({"role": "user", "content": "Go."},)
+    job = Job(program=case.program, inputs=case.inputs, nonce=NONCE, messages=messages)
+    run = Run(job, Policy(), (PREFILL,))
+    commands, says = [*run.start()], first
+    events: list[RunEvent] = []
+    while True:
+        for command in commands:
+            match command:
+                case Open(prefix=prefix):
+                    assert says.startswith(prefix)
+                    events = [Text(says.removeprefix(prefix), 1), Ended("stop", None)]
+                    says = case.trace
+                case Close():
+                    events = []
+                case Finish():
+                    return command
+                case _:
+                    pass
+        commands = run.handle(events.pop(0))
+
+
+@pytest.mark.parametrize(("case", "mutant"), MUTANTS, ids=name)
+def test_a_run_cuts_each_mutant_and_comes_to_the_faithful_trace(case: Worked, mutant: Mutant) -> None:
+    finish = carried_out(case, mutant.response)
+    assert finish.outcome is Outcome.ACCEPTED_AFTER_RETRY
+    assert [(violation.kind, violation.step) for violation in finish.violations] == [
+        (mutant.blame.kind, mutant.blame.step)
+    ]
+    assert finish.trace == case.trace
+
+
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
+@pytest.mark.parametrize("case", TRACED, ids=name)
+def test_the_grammar_of_what_is_left_takes_the_rest(case: Worked, level: Level) -> None:
+    steps, _ = reference(case.program, case.inputs, case.decisions)
+    for at in (0, len(steps) // 2):
+        made = narrowed(case.program, case.inputs, steps, at, level=level, stop=False)
+        assert_takes(made.grammar, behind(case.program, steps, at, made))
+
+
 @pytest.mark.parametrize("folder", folders())
 def test_the_cases_of_an_example_go_through_every_step_of_it(folder: str) -> None:
     walked = {
@@ -129,7 +179,7 @@ def test_an_example_has_a_trace_and_mutants_of_several_kinds(folder: str) -> Non
 def test_the_command_says_the_same(case: Worked, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert case.trace is not None
     file = tmp_path / "trace.txt"
-    command = ["check", str(procedure_file(case.folder)), "--procedure", case.folder, "--json"]
+    command = ["check", str(procedure_file(case.folder)), "--json"]
     command += ["--inputs", json.dumps(case.given), "--trace", str(file), "--nonce", NONCE]
     file.write_text(case.trace, "utf-8")
     assert main(command) == 0

@@ -1,4 +1,4 @@
-"""Send an order as free text to the guarded endpoint; the procedure is bound by the model's name."""
+"""Send an order as free text and its date to the guarded endpoint; the model's name binds the procedure."""
 
 import json
 import os
@@ -14,6 +14,7 @@ reply = client.chat.completions.create(
             "content": "Same as my last orders: twelve hinges at 3.35 and 4 oak panels, 61.20 each.",
         }
     ],
+    extra_body={"stepguard": {"inputs": {"order_date": "2026-06-01"}}},
 )
 print("answer:", json.loads(reply.choices[0].message.content or ""))
 report = reply.model_extra["stepguard"]

@@ -27,6 +27,7 @@ from guard.check.verdict import Verdict
 from guard.cli import demo
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
+from guard.engine import read_clock
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind, Form
@@ -172,7 +173,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="F", type=Path, help="a procedure file")
-    parser.add_argument("--procedure", metavar="NAME", help="which one, where the file has several")
+    parser.add_argument(
+        "--procedure", metavar="NAME", help="which one; default: the only one that no other carries out"
+    )
     parser.add_argument(
         "--form",
         type=Form,
@@ -233,11 +236,13 @@ def _named(library: Library, arguments: argparse.Namespace) -> Program:
     names = ", ".join(programs)
     if arguments.procedure:
         raise RequestError(f"{arguments.file}: has no procedure {arguments.procedure!r}; it has {names}")
-    if len(programs) != 1:
+    inner = {name for program in programs.values() for name in program.callees}
+    outer = [program for name, program in programs.items() if name not in inner]
+    if len(outer) != 1:
         raise RequestError(
             f"{arguments.file}: has several procedures ({names}); say which with --procedure NAME"
         )
-    return next(iter(programs.values()))
+    return outer[0]
 
 
 def _json_object(text: str, option: str) -> dict[str, object]:
@@ -329,7 +334,11 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
     library = _library(arguments.file)
     program = _chosen(library, arguments)
     given = arguments.inputs
-    inputs = program.example_inputs if given is None else program.accept(_json_object(given, "--inputs"))
+    inputs = (
+        program.example_inputs
+        if given is None
+        else program.accept(_json_object(given, "--inputs"), read_clock())
+    )
     instructions = prompt.instructions(program)
     closing = None if inputs is None else prompt.closing(program, inputs, SHOWN_NONCE)
     if arguments.json:
@@ -360,7 +369,7 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
     program = _program(arguments)
-    inputs = program.accept(_json_object(arguments.inputs, "--inputs"))
+    inputs = program.accept(_json_object(arguments.inputs, "--inputs"), read_clock())
     decisions = program.decide(_json_object(arguments.decide, "--decide"))
     steps, ending = reference(program, inputs, decisions)
     text = render.trace(program, steps, arguments.nonce)

@@ -9,6 +9,8 @@ from typing import Final, assert_never
 from guard.dialect.tree import Chars, Literal, Node, Repeat, Terminal, choice, optional, sequence
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,
@@ -52,6 +54,29 @@ _NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
 PASS = Terminal("pass", sequence(Literal("["), _NUMBER, Literal("]")))
 
 
+_DAY = sequence(
+    Repeat(_DIGIT, 4, 4),
+    Literal("-"),
+    choice(sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), Chars((("0", "2"),)))),
+    Literal("-"),
+    choice(
+        sequence(Literal("0"), _ONE_TO_NINE),
+        sequence(Chars((("1", "2"),)), _DIGIT),
+        sequence(Literal("3"), Chars((("0", "1"),))),
+    ),
+)
+_HOUR = choice(sequence(Chars((("0", "1"),)), _DIGIT), sequence(Literal("2"), Chars((("0", "3"),))))
+_SIXTY = sequence(Chars((("0", "5"),)), _DIGIT)
+_MINUTES = sequence(_HOUR, Literal(":"), _SIXTY)
+_MOMENT = sequence(
+    _DAY, Literal("T"), _MINUTES, Literal(":"), _SIXTY, Chars((("+", "+"), ("-", "-"))), _MINUTES
+)
+DATE = Terminal("date", _DAY)
+MOMENT = Terminal("moment", _MOMENT)
+_ODD_MOMENT = Terminal("oddmoment", sequence(_MOMENT, Literal(":"), _SIXTY))
+_ODD_LENGTH: Final = len("1890-01-01T09:30:00+00:53:28")
+
+
 def quoted(text: str) -> str:
     """Spell a string as a trace does."""
     return encode_basestring(text)
@@ -71,6 +96,10 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
             return _number(spelling, "percent", None)
         case BoolType():
             return Terminal("bool", choice(Literal("true"), Literal("false")))
+        case DateType():
+            return DATE
+        case DatetimeType():
+            return MOMENT if spelling is None or len(spelling) < _ODD_LENGTH else _ODD_MOMENT
         case EnumType(options=options):
             return choice(*(Literal(quoted(option)) for option in options))
         case StringType() | TextType():

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from guard.dialect.holes import STRING
+from guard.dialect.holes import DATE, MOMENT, STRING
 from guard.dialect.tree import Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
+from guard.procedure.dates import CALENDAR_UNITS, MODES, UNITS
 
 DEPTH: Final = 5  # brackets in brackets
 TERMS: Final = 60  # of one sum, product or comparison
@@ -22,15 +23,17 @@ FREE_CHARS: Final = 1_900  # of a working that is no such expression; llama.cpp 
 
 _DIGIT = Chars((("0", "9"),))
 # With its sign, so that a lexer need not choose between a sign alone and the beginning of a number.
-_OPERAND = Terminal(
-    "operand",
-    sequence(
-        optional(Literal("-")),
-        Repeat(_DIGIT, 1, DIGITS),
-        optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)),
-        optional(Literal("%")),
-    ),
+_NUMBER = sequence(
+    optional(Literal("-")),
+    Repeat(_DIGIT, 1, DIGITS),
+    optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)),
+    optional(Literal("%")),
 )
+_OPERAND = Terminal("operand", choice(MOMENT, DATE, _NUMBER))
+# What may stand behind an amount that is added to a date. None is the beginning of another one.
+_MODED = (f"{unit} {mode}" for unit in UNITS if unit in CALENDAR_UNITS for mode in MODES)
+_EVEN = (unit for unit in UNITS if unit not in CALENDAR_UNITS)
+_SHIFT = Terminal("shift", choice(*(Literal(f" {by}") for by in (*_EVEN, *_MODED))))
 
 
 def _member(node: Node) -> Node:
@@ -56,7 +59,8 @@ def _rules() -> dict[str, Node]:
             rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
         term = sequence(optional(Literal("not ")), optional(Literal("-")), Rule(f"atom{depth}"))
         rules[f"term{depth}"] = term
-        further = Repeat(choice(_NULL_TEST, sequence(_OPERATOR, Rule(f"term{depth}"))), 0, TERMS - 1)
+        operation = sequence(_OPERATOR, Rule(f"term{depth}"), optional(_SHIFT))
+        further = Repeat(choice(_NULL_TEST, operation), 0, TERMS - 1)
         rules[f"expression{depth}"] = choice(*_conditional(depth), sequence(Rule(f"term{depth}"), further))
     return rules
 

@@ -12,6 +12,7 @@ from guard.procedure.listing import walk
 from guard.procedure.model import Assign, Do, Extract, For, If, Judge, Procedure, Step
 from guard.procedure.presence import NOTHING, Paths, presence
 from guard.procedure.types import DecimalType, IntType, ListType, OptionalType, Type
+from guard.procedure.units import unit_of, with_unit
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def given_type(step: Assign, found: Type | None) -> Type | None:
     """Give the type of an assignment's value from that of its expression."""
     if step.places is None or not (found is None or is_number(found)):
         return found
-    return DecimalType(step.places) if step.places else IntType()
+    return with_unit(DecimalType(step.places) if step.places else IntType(), unit_of(found))
 
 
 def given(step: Step, scope: Scope) -> Type | None:
@@ -127,7 +128,8 @@ class _Typing:
             self.clashes.setdefault(id(step), (name, step, found))
             return False
         if widen and joined != before and is_number(required(joined)):
-            joined = DecimalType(None) if is_number(joined) else OptionalType(DecimalType(None))
+            open_ = DecimalType(None, unit_of(required(joined)))
+            joined = open_ if is_number(joined) else OptionalType(open_)
         self.bindings[name] = joined
         return joined != before
 

@@ -11,6 +11,7 @@ from guard.procedure.model import (
     Assign,
     Branch,
     Check,
+    Clock,
     Deny,
     Do,
     End,
@@ -65,6 +66,7 @@ class _Builder:
         self.steps = 0
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
+        self.clock: Clock | None = None
         self.tables: dict[str, Table] = {}
         self.procedures: dict[str, Procedure] = {}
         self.examples: dict[str, Example] = {}
@@ -86,6 +88,7 @@ class _Builder:
             tables=self.tables,
             procedures=self.procedures,
             examples=self.examples,
+            clock=self.clock,
         )
 
     def _declare(self, node: Node) -> None:
@@ -96,6 +99,10 @@ class _Builder:
                 self.version = token(node.children[0])
             case "numbers":
                 self._numbers(node)
+            case "clock":
+                if self.clock is not None:
+                    self.faults(span(node), "a file has one time zone", "leave one of them out")
+                self.clock = Clock(constants.unescaped(token(node.children[0]), self.faults), span(node))
             case "table":
                 self._table(node)
             case "procedure":

@@ -8,9 +8,10 @@ import unicodedata
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from guard.procedure import dates
 from guard.procedure.faults import Faults, quoted
 from guard.procedure.nodes import Literal
-from guard.procedure.types import DecimalType, IntType, PercentType, StringType
+from guard.procedure.types import DatetimeType, DateType, DecimalType, IntType, PercentType, StringType
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -43,6 +44,22 @@ def percent(token: Token, faults: Faults, *, negative: bool = False, at: Span | 
     at = at or place(token)
     text = _checked(token.value[:-1], at, faults)
     return Literal(Fraction(text) * (-1 if negative else 1) / 100, PercentType(), at)
+
+
+def date(token: Token, faults: Faults) -> Literal:
+    """Read `2026-06-01`; a day that does not exist is reported and read as another."""
+    found = dates.parse_date(token.value)
+    if found is None:
+        faults(place(token), *dates.whats_wrong(token.value))
+    return Literal(found or dates.at_position(1), DateType(), place(token))
+
+
+def moment(token: Token, faults: Faults) -> Literal:
+    """Read `2026-06-01T09:30:00+02:00`; one that does not exist is reported and read as another."""
+    found = dates.parse_moment(token.value)
+    if found is None:
+        faults(place(token), *dates.whats_wrong(token.value))
+    return Literal(found or dates.moment_at(0), DatetimeType(), place(token))
 
 
 def _checked(text: str, at: Span, faults: Faults) -> str:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
 from typing import Final
 
-from guard.procedure.lattice import required
+from guard.procedure.dates import at_position, moment_at, position
+from guard.procedure.lattice import is_whole, required
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
-from guard.procedure.types import NULL, BoolType, EnumType, IntType, OptionalType, Type, Value
+from guard.procedure.types import (
+    NULL,
+    BoolType,
+    DatetimeType,
+    DateType,
+    EnumType,
+    IntType,
+    OptionalType,
+    Type,
+    Value,
+)
 from guard.procedure.values import speller
 
 Number = int | Fraction
@@ -26,7 +38,7 @@ def clashes(table: Table) -> Iterator[tuple[Row, Row]]:
 
     Under `any equal` only one with another result counts.
     """
-    whole = [isinstance(required(parameter.type), IntType) for parameter in table.parameters]
+    whole = [is_whole(required(parameter.type)) for parameter in table.parameters]
     for index, row in enumerate(table.rows):
         for earlier in table.rows[:index]:
             agree = table.hit is Hit.ANY and earlier.result.value == row.result.value
@@ -94,8 +106,8 @@ def _takes(cell: Cell, value: Value | None) -> bool:
             return True
         case ValuesCell(values):
             return any(literal.value == value for literal in values)
-        case RangeCell() if isinstance(value, int | Fraction):
-            point = Literal(value, IntType())
+        case RangeCell() if isinstance(value, int | Fraction | date):
+            point = Literal(position(value), IntType())
             return _crossing([cell, RangeCell(point, point)], whole=False)
         case _:
             return False
@@ -120,11 +132,10 @@ def _points(type_: Type, cells: list[Cell]) -> Iterator[Value | None]:
             listed = [value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values]
             ends = [e for cell in cells if isinstance(cell, RangeCell) for e in (cell.low, cell.high) if e]
             texts = dict.fromkeys(value for value in listed if isinstance(value, str))
-            numbers = {value for value in listed if isinstance(value, int | Fraction)} | set(
-                map(_number, ends)
-            )
+            found = {position(value) for value in listed if isinstance(value, int | Fraction | date)}
             yield from texts
-            yield from _between(sorted(numbers), whole=isinstance(type_, IntType))
+            for number in _between(sorted(found | set(map(_number, ends))), whole=is_whole(type_)):
+                yield _value_at(number, type_)
 
 
 def _between(numbers: list[Number], *, whole: bool) -> Iterator[Number]:
@@ -137,6 +148,16 @@ def _between(numbers: list[Number], *, whole: bool) -> Iterator[Number]:
         yield high
 
 
+def _value_at(number: Number, type_: Type) -> Value:
+    match type_:
+        case DateType():
+            return at_position(int(number))
+        case DatetimeType():
+            return moment_at(int(number))
+        case _:
+            return number
+
+
 def _named(parameter: Parameter, value: Value | None) -> str:
     return f"{parameter.name} = {'any' if value is None else _spelled(value, parameter.type)}"
 
@@ -146,5 +167,6 @@ def _spelled(value: Value, type_: Type) -> str:
 
 
 def _number(literal: Literal) -> Number:
-    assert isinstance(literal.value, int | Fraction)
-    return literal.value
+    number = position(literal.value)
+    assert isinstance(number, int | Fraction)
+    return number

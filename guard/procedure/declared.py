@@ -10,6 +10,8 @@ from guard.procedure.faults import Faults, suggestion
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -35,6 +37,8 @@ SIMPLE_TYPES: Final[dict[str, Type]] = {
     "decimal": DecimalType(),
     "percent": PercentType(),
     "bool": BoolType(),
+    "date": DateType(),
+    "datetime": DatetimeType(),
     "string": StringType(),
     "text": TextType(),
 }
@@ -47,6 +51,9 @@ FOREIGN_TYPES: Final = {
     "money": "decimal(2)",
     "boolean": "bool",
     "str": "string",
+    "day": "date",
+    "time": "datetime",
+    "timestamp": "datetime",
     "char": "string",
 }
 

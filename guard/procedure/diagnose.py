@@ -147,7 +147,8 @@ def _outside(at: Stumble) -> Finding | None:
     return Finding(
         at.span,
         f"expected a declaration, found {at.found}",
-        "steps stand below a procedure, indented; others are version, numbers, record, enum, table, example",
+        "steps stand indented below a procedure; others are version, numbers, now, record, enum, table "
+        "and example",
     )
 
 
@@ -210,7 +211,9 @@ def _comma(at: Stumble) -> Finding | None:
     return Finding(at.span, f"expected a comma before {at.found}", f"write , {at.token}")
 
 
-_PART_STARTS: Final = frozenset({"NAME", "NUMBER", "PERCENT", "STRING", "TRUE", "FALSE", "LBRACE", "LSQB"})
+_PART_STARTS: Final = frozenset(
+    {"NAME", "NUMBER", "PERCENT", "DATE", "DATETIME", "STRING", "TRUE", "FALSE", "LBRACE", "LSQB"}
+)
 
 
 def _declaration(at: Stumble) -> Finding | None:
@@ -231,6 +234,8 @@ def _declaration(at: Stumble) -> Finding | None:
             return Finding(at.span, "an enum's values are texts in quotes", 'write "a" | "b"')
         case "VERSION" if at.accepts == {"STRING"}:
             return Finding(at.span, "a version is a text in quotes", 'write version "1.2"')
+        case "NOW":
+            return Finding(at.span, "now is followed by a time zone", 'write now in "Europe/Berlin"')
         case "NUMBERS" if "COMMA" in at.accepts:
             advice = "write numbers round half_up, carry shown"
             return Finding(at.span, "number rules are separated by commas", advice)

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from guard.errors import InvalidState
+from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
 from guard.procedure.expression import Scope, infer
-from guard.procedure.functions import FUNCTIONS, EvaluationError, arithmetic
+from guard.procedure.functions import FUNCTIONS, EvaluationError, arithmetic, shift
+from guard.procedure.lattice import is_time
 from guard.procedure.lookup import lookup
 from guard.procedure.nodes import (
     Aggregate,
@@ -22,6 +24,7 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
     Default,
     Expr,
     FieldOf,
@@ -33,8 +36,9 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
-from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text
+from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text, unit_text
 from guard.procedure.types import (
     NULL,
     BoolType,
@@ -139,6 +143,8 @@ class _Compiler:
                 return self._made(expr, evaluate, ("-", *_negated(inner)))
             case Arithmetic(op):
                 return self._binary(expr, arithmetic(op))
+            case Shift():
+                return self._shift(expr)
             case Comparison(op):
                 return self._binary(expr, _COMPARISONS[op])
             case IsNull(operand, negated):
@@ -149,6 +155,8 @@ class _Compiler:
                 )
             case Default():
                 return self._default(expr)
+            case Convert():
+                raise InvalidState("an expression was compiled that has units")
             case Not(operand):
                 inner = self.of(operand)
                 evaluate = _unary(lambda value: not value, inner.evaluate)
@@ -236,7 +244,21 @@ class _Compiler:
         left, right = self.of(expr.left), self.of(expr.right)
         before, behind = places_of(expr)
         parts = (*_placed(left, before), f" {expr.op} ", *_placed(right, behind))
+        if isinstance(expr, Arithmetic) and is_time(left.type):
+            op = between
         return self._made(expr, _strict(op, left.evaluate, right.evaluate), parts)
+
+    def _shift(self, expr: Shift) -> Compiled:
+        moment, amount = self.of(expr.date), self.of(expr.amount)
+        before, behind = places_of(expr)
+        parts = (
+            *_placed(moment, before),
+            f" {expr.op} ",
+            *_placed(amount, behind),
+            f" {unit_text(expr)}",
+        )
+        op = shift(expr.op, expr.unit, expr.mode)
+        return self._made(expr, _strict(op, moment.evaluate, amount.evaluate), parts)
 
     def _logic(self, expr: Logic) -> Compiled:
         told = self.scope.where(expr.left, holds=expr.op == "and")

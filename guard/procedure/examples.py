@@ -13,6 +13,8 @@ from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
 from guard.procedure.text import text
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     ListType,
@@ -164,6 +166,10 @@ def _sample(type_: Type) -> str:
             return "5%"
         case BoolType():
             return "true"
+        case DateType():
+            return "2026-06-01"
+        case DatetimeType():
+            return "2026-06-01T09:30:00+02:00"
         case EnumType((option, *_)):
             return f'"{option}"'
         case StringType() | TextType() | EnumType():

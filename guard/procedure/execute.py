@@ -10,11 +10,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from guard.errors import InvalidState, RequestError
 from guard.procedure.bindings import known_in
 from guard.procedure.cells import Rule, argument, body
+from guard.procedure.clock import with_time, zone_of
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.expression import Scope
@@ -64,6 +66,7 @@ from guard.procedure.steps import (
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
 from guard.procedure.types import NULL, BoolType, ListType, OptionalType, TextType, Type, Value
+from guard.procedure.units import bare, bare_table
 from guard.procedure.values import from_json, wanted
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
@@ -79,7 +82,8 @@ class Program:
     `digest` is its identity: 16 hex digits that white space, comments and examples do not change.
     `numbered` is its text as the model sees it. `step_numbers` has the number of every step that has a
     line (all but `else`), with its kind, in the order of the text. `decisions` are the variables that the
-    model decides, `sources` the inputs of type text.
+    model decides, `sources` the inputs of type text. `zone` is that of the inputs `now` and `today` which a
+    clock gives where a request does not; None where there are none.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Program:
     callees: Mapping[str, Program]  # the procedures that its steps carry out
     module: Module
     form: Form  # of the trace
+    zone: str | None
 
     def in_form(self, form: Form) -> Program:
         """Give the same procedure, compiled for another form of the trace."""
@@ -107,12 +112,13 @@ class Program:
         callees = {name: callee.in_form(form) for name, callee in self.callees.items()}
         return compile_program(self.module, self.procedure, self.types, callees, form)
 
-    def accept(self, raw: Mapping[str, object]) -> dict[str, Value]:
-        """Give the inputs that a request's JSON means.
+    def accept(self, raw: Mapping[str, object], moment: datetime | None = None) -> dict[str, Value]:
+        """Give the inputs that a request's JSON means; `moment` is the time for those that ask for it.
 
         Raises `RequestError` that lists every input that is missing, unknown or of the wrong type.
         """
         types = {parameter.name: parameter.type for parameter in self.parameters}
+        raw = with_time(raw, types, self.zone, moment)
         missing = [
             (name, f"input {name!r} is missing: expected {wanted(type)}")
             for name, type in types.items()  # noqa: A001
@@ -277,9 +283,12 @@ def compile_program(
     """
     callees = callees or {}
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
-    scope = Scope(variables, module.tables, module.numbers)
+    # Units have been settled: what is computed and written is numbers by themselves.
+    plain = {name: bare(type) for name, type in variables.items()}  # noqa: A001
+    tables = {name: bare_table(table) for name, table in module.tables.items()}
+    scope = Scope(plain, tables, module.numbers)
     known = known_in(procedure, replace(scope, procedures=module.procedures))
-    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees, form, known)
+    compiler = _Compiler(scope, bare(procedure.result), _limits(procedure), callees, form, known)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -299,6 +308,7 @@ def compile_program(
         callees=callees,
         module=module,
         form=form,
+        zone=zone_of(procedure, module),
     )
 
 
@@ -443,9 +453,9 @@ class _Compiler:
         return DoStep(
             place=_place(step, base),
             target=step.target,
-            type=callee.result,
+            type=bare(callee.result),
             shown=call_shown(callee.name, [compiled(expr, self.scope) for expr in step.arguments]),
-            inputs=tuple((one.name, argument(expr, one.type, self.scope)) for one, expr in given),
+            inputs=tuple((one.name, argument(expr, bare(one.type), self.scope)) for one, expr in given),
             body=callee.block,
         )
 
@@ -458,7 +468,7 @@ class _Compiler:
             quote=step.quote,
             where=None
             if step.where is None
-            else compiled(step.where, self.scope.bind(step.target, step.type)),
+            else compiled(step.where, self.scope.bind(step.target, bare(step.type))),
             limits=self.limits.get(step.target, ()),
         )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
+from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
 from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import (
     holds_null,
     is_number,
+    is_time,
     join,
     join_all,
     kind_text,
@@ -19,6 +22,7 @@ from guard.procedure.lattice import (
     takes,
     type_text,
 )
+from guard.procedure.measured import arithmetic_unit, called, converted, same_unit, unit_advice
 from guard.procedure.model import Numbers, Procedure, Table
 from guard.procedure.nodes import (
     Aggregate,
@@ -26,6 +30,7 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
     Default,
     Expr,
     FieldOf,
@@ -37,9 +42,11 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
 from guard.procedure.presence import NOTHING, Paths, path_of, told, without
 from guard.procedure.text import CHOICE, SUM, binding, text
+from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
     BoolType,
     DecimalType,
@@ -54,6 +61,7 @@ from guard.procedure.types import (
     StringType,
     Type,
 )
+from guard.procedure.units import bare, unit_of, with_unit
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help
@@ -95,9 +103,17 @@ def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
     return _Inference(problems).of(expr, scope)
 
 
+def conversions(expr: Expr, scope: Scope) -> dict[Span, Fraction]:
+    """Say what the conversions of an expression that has a type multiply by, each by its place."""
+    inference = _Inference(lambda *_: None)
+    inference.of(expr, scope)
+    return inference.shares
+
+
 @dataclass(frozen=True, slots=True)
 class _Inference:
     problems: Problems
+    shares: dict[Span, Fraction] = field(default_factory=dict)  # of the conversions, by their places
 
     def of(self, expr: Expr, scope: Scope) -> Type | None:
         match expr:
@@ -113,12 +129,21 @@ class _Inference:
                 return self._number(operand, scope, "-")
             case Arithmetic():
                 return self._arithmetic(expr, scope)
+            case Shift(date, _, amount):
+                moment = self._there(date, self.of(date, scope))
+                return shift_type(expr, moment, self._there(amount, self.of(amount, scope)), self.problems)
             case Comparison():
                 return self._comparison(expr, scope)
             case IsNull():
                 return self._null_test(expr, scope)
             case Default():
                 return self._default(expr, scope)
+            case Convert(operand):
+                number = self._number(operand, scope, "as")
+                if number is None:
+                    return None
+                type_, self.shares[expr.at] = converted(expr, number, self.problems, arithmetic_type)
+                return type_
             case Not(operand):
                 self.condition(operand, scope, "not")
                 return BoolType()
@@ -164,7 +189,9 @@ class _Inference:
         return None
 
     def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
-        found = self._there(expr, self.of(expr, scope))
+        return self._numeric(expr, self._there(expr, self.of(expr, scope)), op)
+
+    def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
             return found
         advice = "strings are compared with == and !=" if op in {"<", "<=", ">", ">="} else "write a number"
@@ -183,24 +210,31 @@ class _Inference:
             self.problems(expr.at, message, advice)
 
     def _arithmetic(self, expr: Arithmetic, scope: Scope) -> Type | None:
-        left = self._number(expr.left, scope, expr.op)
-        right = self._number(expr.right, scope, expr.op)
+        left = self._there(expr.left, self.of(expr.left, scope))
+        right = self._there(expr.right, self.of(expr.right, scope))
+        if left is not None and right is not None and (is_time(left) or is_time(right)):
+            return difference_type(expr, left, right, self.problems)
+        left = self._numeric(expr.left, left, expr.op)
+        right = self._numeric(expr.right, right, expr.op)
         if left is None or right is None:
             return None
+        fits, unit = arithmetic_unit(expr, left, right, self.problems)
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
             self.problems(expr.right.at, "division by zero", "write another divisor")
-        return arithmetic_type(expr.op, left, right)
+        return with_unit(arithmetic_type(expr.op, bare(left), bare(right)), unit) if fits else None
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
-        if expr.op in {"<", "<=", ">", ">="}:
-            self._number(expr.left, scope, expr.op)
-            self._number(expr.right, scope, expr.op)
-            return BoolType()
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
         if isinstance(left, NullType) or isinstance(right, NullType):
             self._compared_null(expr, left)
             return BoolType()
         left, right = self._there(expr.left, left), self._there(expr.right, right)
+        if expr.op in {"<", "<=", ">", ">="} and not (is_time(left) or is_time(right)):
+            left = self._numeric(expr.left, left, expr.op)
+            right = self._numeric(expr.right, right, expr.op)
+            if left is not None and right is not None:
+                same_unit(expr, left, right, self.problems)
+            return BoolType()
         if left is not None and right is not None and not self._inner_null(expr, left, right):
             if expr.op in {"in", "not in"}:
                 self._membership(expr, left, right)
@@ -278,9 +312,12 @@ class _Inference:
             self.problems(expr.right.at, message, 'write the values in brackets: ["a", "b"]')
 
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
+        if is_number(left) and is_number(right) and not same_unit(expr, left, right, self.problems):
+            return
         if join(left, right) is None:
             message = f"cannot compare {type_text(left)} with {type_text(right)}"
-            self.problems(expr.at, message, "both sides must be of one kind")
+            quotes = ", and a date stands without quotes" if is_time(left) or is_time(right) else ""
+            self.problems(expr.at, message, f"both sides must be of one kind{quotes}")
         elif isinstance(left, EnumType) and isinstance(right, EnumType):
             self._overlapping(expr, left, right)
 
@@ -303,9 +340,9 @@ class _Inference:
         joined = join_all(types)
         if joined is None:
             kinds = ", ".join(dict.fromkeys(map(kind_text, types)))
-            self.problems(
-                at, f"{what} must be of one kind, found {kinds}", "write numbers, or strings, or bools"
-            )
+            alike = all(is_number(required(type)) for type in types)  # noqa: A001
+            advice = "convert them: x as kg" if alike else "write numbers, or strings, or bools"
+            self.problems(at, f"{what} must be of one kind, found {kinds}", advice)
         return joined
 
     def _list(self, expr: ListOf, scope: Scope) -> Type | None:
@@ -330,8 +367,14 @@ class _Inference:
             return None
         if len(known) < len(types):
             return None
-        result = function.result(known, expr.arguments)
-        if result is None:
+        fits, result = called(
+            expr.function,
+            known,
+            expr.at,
+            self.problems,
+            lambda types: function.result(types, expr.arguments),
+        )
+        if fits and result is None:
             given = ", ".join(map(type_text, known)) or "nothing"
             message = f"{expr.function!r} does not take ({given})"
             self.problems(
@@ -348,9 +391,7 @@ class _Inference:
         for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):
             if given is not None and not _may_look_up(parameter.type, given):
                 message = f"{parameter.name!r} of table {table.name!r} is {type_text(parameter.type)}"
-                advice = (
-                    null_advice(argument, given, parameter.type) or f"give it {type_text(parameter.type)}"
-                )
+                advice = advice_for(argument, given, parameter.type) or f"give it {type_text(parameter.type)}"
                 self.problems(argument.at, f"{message}, {text(argument)!r} is {kind_text(given)}", advice)
 
     def _aggregate(self, expr: Aggregate, scope: Scope) -> Type | None:
@@ -371,8 +412,13 @@ class _Inference:
             return None
         if expr.function != "count":
             term = self._there(expr.term, term)
-        result = term and function.over(term)
-        if term is not None and result is None:
+        over = function.over
+        fits, result = (
+            (True, None)
+            if term is None
+            else called(expr.function, [term], expr.at, self.problems, lambda types: over(types[0]))
+        )
+        if term is not None and result is None and fits:
             message = f"{expr.function!r} does not take {type_text(term)}"
             self.problems(expr.term.at, message, f"write it as {function.signature}")
         return result
@@ -390,6 +436,11 @@ def null_problem(expr: Expr, found: Type) -> tuple[str, str]:
     if isinstance(found, NullType):
         return f"{text(expr)!r} is null, there is nothing to go on with", "write a value"
     return f"{text(expr)!r} may be null here", _filled(expr, required(found))
+
+
+def advice_for(expr: Expr, given: Type, wanted: Type) -> str:
+    """Say how to give a value of a type for one that may be null or counts something else; "" for other reasons."""
+    return null_advice(expr, given, wanted) or unit_advice(expr, given, wanted)
 
 
 def null_advice(expr: Expr, given: Type, wanted: Type) -> str:
@@ -438,6 +489,8 @@ def _meant(name: str, scope: Scope) -> str:
         return f"write {name.lower()}"
     if name.lower() in {"none", "nil", "nothing", "undefined"}:
         return "write null"
+    if name in TIMED:
+        return f'add {name}: {type_text(TIMED[name])} to the inputs, and above them now in "Europe/Berlin"'
     if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
         return f'write "{name}" in quotes for the string'
     return suggestion(name, scope.variables)
@@ -446,7 +499,8 @@ def _meant(name: str, scope: Scope) -> str:
 def _may_look_up(parameter: Type, given: Type) -> bool:
     # The decimals of a column bound nothing: every number has its place between the ends of a row.
     if isinstance(required(parameter), DecimalType | PercentType) and is_number(required(given)):
-        return may_be_null(parameter) or not may_be_null(given)
+        one_unit = unit_of(required(parameter)) == unit_of(required(given))
+        return one_unit and (may_be_null(parameter) or not may_be_null(given))
     return takes(parameter, given)
 
 

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from guard.procedure.lattice import is_number, join_all
+from guard.procedure import dates
+from guard.procedure.lattice import is_number, is_ordered, is_time, join_all
 from guard.procedure.nodes import Expr, Literal
-from guard.procedure.types import BoolType, DecimalType, IntType, ListType, Rounding, Type, Value
+from guard.procedure.types import (
+    BoolType,
+    DatetimeType,
+    DateType,
+    DecimalType,
+    IntType,
+    ListType,
+    Rounding,
+    Type,
+    Value,
+)
 from guard.procedure.values import Number, round_to
 
 BITS: Final = 665  # of a numerator or denominator while a step is computed: 200 decimal digits
@@ -72,6 +83,10 @@ def _number_over(type: Type) -> Type | None:  # noqa: A002
     return type if is_number(type) else None
 
 
+def _ordered_over(type: Type) -> Type | None:  # noqa: A002
+    return type if is_ordered(type) else None
+
+
 def _bool_over(type: Type) -> Type | None:  # noqa: A002
     return type if isinstance(type, BoolType) else None
 
@@ -131,10 +146,53 @@ def _floor_of(number: Number) -> int:
     return number.numerator // number.denominator
 
 
+# --- dates and moments ---------------------------------------------------------------------------
+
+
+def _of_time(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    return IntType() if len(types) == 1 and is_time(types[0]) else None
+
+
+def _of_moment(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    return IntType() if list(types) == [DatetimeType()] else None
+
+
+def _day_of_moment(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    return DateType() if list(types) == [DatetimeType()] else None
+
+
+def _in_zone(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
+    # The second argument is a constant: zones are looked up when a procedure is loaded, never while it runs.
+    match types, arguments:
+        case [DatetimeType(), _], [_, Literal(str(name))] if dates.is_zone(name):
+            return DatetimeType()
+        case _:
+            return None
+
+
+def _zoned(values: Sequence[Any], rounding: Rounding) -> Value:  # noqa: ARG001
+    try:
+        return dates.moved(values[0], values[1])
+    except dates.OutOfRange as reason:
+        raise EvaluationError(str(reason)) from None
+
+
+def shift(op: str, unit: str, mode: str | None) -> Callable[[Any, Any], Value]:
+    """Give the function that computes `date op amount unit mode`."""
+
+    def shifted(value: Any, amount: int) -> Value:
+        try:
+            return dates.shifted(value, amount if op == "+" else -amount, unit, mode)
+        except dates.OutOfRange as reason:
+            raise EvaluationError(str(reason)) from None
+
+    return shifted
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
     "sum": Function(signature="sum(numbers)", apply=_sum, over=_number_over),
-    "min": Function(signature="min(numbers)", apply=_min, over=_number_over),
-    "max": Function(signature="max(numbers)", apply=_max, over=_number_over),
+    "min": Function(signature="min(numbers or dates)", apply=_min, over=_ordered_over),
+    "max": Function(signature="max(numbers or dates)", apply=_max, over=_ordered_over),
     "count": Function(
         signature="count(items)", apply=lambda values, _: len(values), over=lambda _: IntType()
     ),
@@ -148,6 +206,20 @@ FUNCTIONS: Final[dict[str, Function]] = {
         apply=lambda values, rounding: round_to(values[0], values[1], rounding),
         fixed=_rounded,
     ),
+    "year": Function(signature="year(date)", apply=lambda values, _: values[0].year, fixed=_of_time),
+    "month": Function(signature="month(date)", apply=lambda values, _: values[0].month, fixed=_of_time),
+    "day": Function(signature="day(date)", apply=lambda values, _: values[0].day, fixed=_of_time),
+    "weekday": Function(
+        signature="weekday(date)", apply=lambda values, _: values[0].isoweekday(), fixed=_of_time
+    ),
+    "hour": Function(signature="hour(datetime)", apply=lambda values, _: values[0].hour, fixed=_of_moment),
+    "minute": Function(
+        signature="minute(datetime)", apply=lambda values, _: values[0].minute, fixed=_of_moment
+    ),
+    "date": Function(
+        signature="date(datetime)", apply=lambda values, _: values[0].date(), fixed=_day_of_moment
+    ),
+    "zoned": Function(signature='zoned(datetime, "Europe/Berlin")', apply=_zoned, fixed=_in_zone),
     "len": Function(signature="len(list)", apply=lambda values, _: len(values[0]), fixed=_length),
 }
 

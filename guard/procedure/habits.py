@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from guard.procedure.dates import UNITS
 from guard.procedure.faults import nearest, quoted
 from guard.procedure.stumble import RESERVED, STEPS, Finding, Stumble, across, place
 from guard.procedure.terms import KEPT
+from guard.source import Span
 
 if TYPE_CHECKING:
     from lark import Token
@@ -50,6 +54,39 @@ def _numeral(at: Stumble) -> Finding | None:
             return Finding(across(last, at.rest[0]), "a number has no comma in it", advice)
         case _:
             return None
+
+
+# --- dates ----------------------------------------------------------------------------------------
+
+_TIME: Final = re.compile(r"[Tt ]?[0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?")
+
+
+def _date(at: Stumble) -> Finding | None:
+    """`2026-06-01T09:30` without a zone, `01.06.2026`, `3 days` of no date."""
+    if at.before == "DATE" and at.adjoins:
+        start = at.line[-1].start_pos or 0
+        time = _TIME.match(at.source.text, at.token.start_pos or 0)
+        if time is not None and at.kind == "NAME":
+            spelt = at.source.text[start : time.end()]
+            advice = "write the offset of its zone behind it: 2026-06-01T09:30:00+02:00"
+            return Finding(Span(start, time.end()), f"a time has a zone, {quoted(spelt)} has none", advice)
+        both = across(at.line[-1], at.token)
+        return Finding(both, "a date is four digits, two and two", "write 2026-06-01")
+    written = _WRITTEN_DATE.search(at.source.line(at.source.position(at.span.start)[0]))
+    if written is not None and at.before in ("DOT", "NUMBER") and at.kind in ("DOT", "NUMBER"):
+        return Finding(
+            at.span, f"a date is written otherwise, found {quoted(written[0])}", "write 2026-06-01"
+        )
+    if at.kind in _UNIT_WORDS and at.before in _VALUE_ENDS and at.kind not in at.accepts:
+        amount = at.line[-1] if at.before in ("NAME", "NUMBER") else "n"
+        advice = f"write order_date + {amount} {at.token}"
+        return Finding(at.span, f"{at.token} stand behind + or - and a date", advice)
+    return None
+
+
+_WRITTEN_DATE: Final = re.compile(r"(?<![0-9.])[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}(?![0-9])")
+_UNIT_WORDS: Final = frozenset(unit.upper() for unit in UNITS)
+_VALUE_ENDS: Final = frozenset({"NUMBER", "NAME", "RPAR"}) | _UNIT_WORDS
 
 
 # --- operators ------------------------------------------------------------------------------------
@@ -115,6 +152,19 @@ def _chain(at: Stumble) -> Finding | None:
     middle = at.line[-1]
     advice = f"write both, joined by and: ... {earlier[-1]} {middle} and {middle} {at.token} ..."
     return Finding(at.span, "comparisons cannot be chained", advice)
+
+
+def _interval(at: Stumble) -> Finding | None:
+    """`x in 1..9`."""
+    if str(at.token) != ".." or "PLUS" not in at.accepts:
+        return None
+    left = takewhile(lambda token: token.type in ("NAME", "DOT"), reversed(at.line[:-2]))
+    name = "".join(reversed([str(token) for token in left]))
+    if name and at.rest and [token.type for token in at.line[-2:]] == ["IN", "NUMBER"]:
+        advice = f"write {name} >= {at.line[-1]} and {name} <= {at.rest[0]}"
+    else:
+        advice = "compare with both ends, joined by and, or write a table"
+    return Finding(at.span, "an interval stands in a table only", advice)
 
 
 def _equals(at: Stumble) -> Finding | None:
@@ -299,11 +349,12 @@ def _decision(at: Stumble) -> Finding | None:
     return None
 
 
-EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_point, _numeral, _doubled, _operator, _null)
+EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator, _null)
 STEP_RULES: Final[tuple[Rule, ...]] = (
     _reserved,
     _equals,
     _chain,
+    _interval,
     _foreign,
     _branch,
     _end,

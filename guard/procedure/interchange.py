@@ -1,8 +1,8 @@
 """A compiled procedure as JSON, for tools of other languages; and the JSON Schema of that.
 
 Both follow from the model: every class of it is an object with its name under `node` and its fields, places
-in the source left out. Numbers are strings in their canonical spelling, so that they stay exact; the `type`
-beside them tells them from text.
+in the source left out. Numbers are strings in their canonical spelling, so that they stay exact, and so are
+dates; the `type` beside them tells them from text.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
+from guard.procedure.dates import spelled
 from guard.procedure.execute import Program
 from guard.procedure.listing import called
 from guard.procedure.model import Module, Numbers, Procedure, Table
@@ -27,7 +29,7 @@ _SCALAR: Final[dict[str, object]] = {"type": ["string", "boolean", "null"]}
 
 
 def compiled(module: Module, program: Program) -> dict[str, object]:
-    """Give a program of a module as JSON data: its number rules, variables, tables and numbered steps.
+    """Give a program of a module as JSON data: its number rules, zone, variables, tables and numbered steps.
 
     `callees` are the procedures that it carries out, those that these do included.
     """
@@ -37,6 +39,7 @@ def compiled(module: Module, program: Program) -> dict[str, object]:
         "version": program.version,
         "digest": program.digest,
         "numbers": _data(program.numbers),
+        "zone": program.zone,
         "procedure": _data(program.procedure),
         "variables": _variables(program),
         "callees": [
@@ -76,6 +79,8 @@ def _data(value: object) -> object:
             return {str(name): _data(part) for name, part in value.items()}
         case Literal(value=int() | Fraction() as number) if not isinstance(number, bool):
             return {"node": "Literal", "value": spell(number, DecimalType()), "type": _data(value.type)}
+        case Literal(value=date() as day):
+            return {"node": "Literal", "value": spelled(day), "type": _data(value.type)}
         case _ if is_dataclass(value):
             parts = {
                 field.name: _data(getattr(value, field.name)) for field in fields(value) if field.compare
@@ -97,6 +102,7 @@ def schema() -> dict[str, object]:
         "version": _schema(str | None, known),
         "digest": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
         "numbers": _schema(Numbers, known),
+        "zone": _schema(str | None, known),
         "procedure": _schema(Procedure, known),
         "variables": _schema(dict[str, Type], known),
         "callees": {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -17,6 +19,7 @@ from guard.procedure.types import (
     TextType,
     Type,
 )
+from guard.procedure.units import bare, unit_name, unit_of, with_unit
 
 
 def is_number(type: Type | None) -> bool:  # noqa: A002
@@ -58,6 +61,21 @@ def holds_null(type: Type) -> bool:  # noqa: A002
             return False
 
 
+def is_time(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type are dates or moments."""
+    return isinstance(type, DateType | DatetimeType)
+
+
+def is_ordered(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type come one before the other."""
+    return is_number(type) or is_time(type)
+
+
+def is_whole(type: Type) -> bool:  # noqa: A002
+    """Whether values of a type stand at whole numbers: between two neighbours there is none."""
+    return isinstance(type, IntType) or is_time(type)
+
+
 def join(left: Type, right: Type) -> Type | None:
     """Give the smallest type that has all values of both; None where there is none.
 
@@ -66,6 +84,9 @@ def join(left: Type, right: Type) -> Type | None:
     """
     if left == right:
         return left
+    if is_number(left) and is_number(right) and (unit_of(left) or unit_of(right)):
+        joined = join(bare(left), bare(right)) if unit_of(left) == unit_of(right) else None
+        return joined and with_unit(joined, unit_of(left))
     match left, right:
         case (IntType(), DecimalType()):
             return right
@@ -135,6 +156,10 @@ def takes(target: Type, given: Type) -> bool:
             return True
         case (OptionalType(item), _):
             return takes(item, required(given))
+        case (IntType() | DecimalType() | PercentType(), IntType() | DecimalType() | PercentType()) if (
+            unit_of(target) or unit_of(given)
+        ):
+            return unit_of(target) == unit_of(given) and takes(bare(target), bare(given))
         case (PercentType(), DecimalType()):
             return True
         case (DecimalType(None), PercentType()):
@@ -155,6 +180,8 @@ def takes(target: Type, given: Type) -> bool:
 def type_text(type: Type) -> str:  # noqa: A002
     """Give a type as it is written: `list of Line`, `"DE" or "AT"`, `{ net: decimal(2) }`."""
     match type:
+        case IntType(unit) | DecimalType(_, unit) if unit is not None:
+            return f"{type_text(bare(type))} {unit_name(unit)}"
         case IntType():
             return "int"
         case DecimalType(None):
@@ -165,6 +192,10 @@ def type_text(type: Type) -> str:  # noqa: A002
             return "percent"
         case BoolType():
             return "bool"
+        case DateType():
+            return "date"
+        case DatetimeType():
+            return "datetime"
         case StringType():
             return "string"
         case TextType():

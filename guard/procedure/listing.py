@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from guard.procedure.clock import zone_of
 from guard.procedure.lattice import fields_text, type_text
 from guard.procedure.model import (
     AnyCell,
@@ -54,6 +55,7 @@ def canonical(module: Module, procedure: Procedure) -> str:
         [
             f'version "{module.version or ""}"',
             _numbers(module.numbers),
+            *([] if (zone := zone_of(procedure, module)) is None else [f"now in {_quoted(zone)}"]),
             *(f"record {fields_text(record.fields)}" for record in _record_types(procedure, module)),
             *(_table(table) for table in _tables(procedure, module)),
             _head(procedure),

@@ -13,6 +13,7 @@ from guard.procedure.doubt import Doubt
 from guard.procedure.execute import Program, compile_program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.faults import Faults
+from guard.procedure.plainly import plainly
 from guard.procedure.syntax import Reading, read
 from guard.procedure.validate import validate
 from guard.source import Source, Span
@@ -60,6 +61,7 @@ def load(text: str, name: str = "<string>") -> Library:
         problems.append(_empty(source))
     if any(problem.severity == "error" for problem in problems):
         raise _refusal(problems)
+    module = plainly(module, types)
     compiled: dict[str, Program] = {}
     for procedure in in_order(module):
         callees = {step.procedure: compiled[step.procedure] for step in calls(procedure)}

@@ -83,7 +83,7 @@ _CHOICES: Final[dict[Hit, Callable[[Iterator[Any]], Any]]] = {
 
 
 def _table_value(value: Value, type: Type) -> Value:  # noqa: A002
-    whole = type in (IntType(), OptionalType(IntType()))
+    whole = isinstance(type.item if isinstance(type, OptionalType) else type, IntType)
     return int(value) if whole and isinstance(value, Fraction) else value
 
 

@@ -288,6 +288,14 @@ class Procedure:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """`now in "zone"`: a run that is not given its time is given that of the guard's clock, in this zone."""
+
+    zone: str
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """All of one file."""
 
@@ -299,3 +307,4 @@ class Module:
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
     units: dict[str, Unit] = field(default_factory=dict)
+    clock: Clock | None = None

@@ -64,6 +64,22 @@ class Arithmetic:
 
 
 @dataclass(frozen=True, slots=True)
+class Shift:
+    """`date op amount unit [mode]`: so many units later (`+`) or earlier (`-`).
+
+    `unit` is one of `days weeks months years`, of moments also `hours minutes seconds`. `mode` says what
+    months and years make of a day that the month does not have: `down` its last day, `up` the next first.
+    """
+
+    date: Expr
+    op: str
+    amount: Expr
+    unit: str
+    mode: str | None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`left op right`, op one of `== != < <= > >= in not in`."""
 
@@ -171,6 +187,7 @@ Expr = (
     | FieldOf
     | Negate
     | Arithmetic
+    | Shift
     | Comparison
     | IsNull
     | Default

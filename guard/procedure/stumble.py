@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DECLARATIONS: Final = {
     "version": "version",
     "numbers": "numbers",
+    "now": "now",
     "record": "record",
     "enum": "enum",
     "table": "table",

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
 from guard.procedure.coverage import clashes, gap, is_empty
+from guard.procedure.dates import position
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.functions import FUNCTIONS
-from guard.procedure.lattice import is_number, may_be_null, required, type_text
+from guard.procedure.lattice import (
+    is_number,
+    is_ordered,
+    is_time,
+    is_whole,
+    may_be_null,
+    required,
+    type_text,
+)
 from guard.procedure.listing import range_text
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
@@ -19,6 +29,7 @@ from guard.procedure.text import text
 from guard.procedure.types import (
     NULL,
     BoolType,
+    DateType,
     EnumType,
     IntType,
     ListType,
@@ -48,7 +59,7 @@ def check_table(table: Table, faults: Faults) -> None:
         if isinstance(required(parameter.type), ListType | RecordType | TextType):
             faults(
                 parameter.at,
-                f"a table looks up numbers, strings and bools, not {type_text(parameter.type)}",
+                f"a table looks up numbers, dates, strings and bools, not {type_text(parameter.type)}",
                 "give it the field that decides",
             )
     if isinstance(required(table.result), ListType | RecordType | TextType):
@@ -59,7 +70,8 @@ def check_table(table: Table, faults: Faults) -> None:
         )
     for row in table.rows:
         _check_row(table, row, faults)
-    if table.hit in _OF_NUMBERS and not is_number(table.result):
+    fits = is_number if table.hit is Hit.SUM else is_ordered
+    if table.hit in _OF_NUMBERS and not fits(table.result):
         faults(
             table.at,
             f"{table.hit.value!r} puts numbers together, the table gives {type_text(table.result)}",
@@ -129,7 +141,7 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
                 _check_literal(value, parameter.type, what, faults)
         case RangeCell(low, high):
             ends = [end for end in (low, high) if end is not None]
-            if not is_number(required(parameter.type)):
+            if not is_ordered(required(parameter.type)):
                 faults(
                     ends[0].at,
                     f"{what} {type_text(parameter.type)}, which has no ranges",
@@ -137,12 +149,12 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
                 )
                 return
             for end in ends:
-                if not isinstance(required(parameter.type), IntType):
+                if not is_whole(required(parameter.type)):
                     _check_kind(end, required(parameter.type), what, faults)
                 else:
                     _check_literal(end, required(parameter.type), what, faults)
             if low is not None and high is not None:
-                _check_range(cell, low, high, faults, whole=isinstance(required(parameter.type), IntType))
+                _check_range(cell, low, high, faults, whole=is_whole(required(parameter.type)))
 
 
 def _check_literal(literal: Literal, type_: Type, what: str, faults: Faults) -> None:
@@ -165,10 +177,11 @@ def _check_kind(literal: Literal, type_: Type, what: str, faults: Faults) -> Non
 
 def _check_range(cell: RangeCell, low: Literal, high: Literal, faults: Faults, *, whole: bool) -> None:
     kinds = [type(end.value) for end in (low, high)]
-    if {bool, str, Null} & set(kinds) or not is_empty(cell, whole=whole):
+    mixed = kinds[0] != kinds[1] and any(issubclass(kind, date) for kind in kinds)
+    if {bool, str, Null} & set(kinds) or mixed or not is_empty(cell, whole=whole):
         return
     turned = replace(cell, low=high, high=low)
-    advice = "write the number alone where it is one, or move the ends apart"
+    advice = "write the value alone where it is one, or move the ends apart"
     if not is_empty(turned, whole=whole):
         advice = f"write {range_text(turned, high, low)}"
     faults(low.at, f"the range {range_text(cell, low, high)} is empty", advice)
@@ -228,8 +241,10 @@ def _holds(cell: RangeCell, value: Number) -> bool:
 
 
 def _number(literal: Literal) -> Number:
-    assert isinstance(literal.value, int | Fraction)
-    return literal.value
+    """Give where an end stands among all values of its column."""
+    number = position(literal.value)
+    assert isinstance(number, int | Fraction)
+    return number
 
 
 # --- gaps ----------------------------------------------------------------------------------------
@@ -252,25 +267,34 @@ def _gaps(table: Table, faults: Faults) -> None:
             missing = " and ".join(
                 word for word, value in (("true", True), ("false", False)) if value not in listed
             )
-        case type_ if is_number(type_):
-            missing = _number_gap(cells, whole=isinstance(type_, IntType))
+        case type_ if is_ordered(type_):
+            missing = _gap_between(cells, type_)
         case _:
             return
     if missing:
         faults.warning(table.at, f"no row of table {table.name!r} has {missing}", _ADD_ROW)
 
 
-def _number_gap(cells: list[Cell], *, whole: bool) -> str:
+def _gap_between(cells: list[Cell], type_: Type) -> str:
+    whole = is_whole(type_)
     ranges = sorted(
         _ranges(cells), key=lambda cell: (cell.low is not None, _number(cell.low) if cell.low else 0)
     )
     for one, other in pairwise(_merged(ranges, whole=whole)):
         assert one.high is not None
         assert other.low is not None
-        if whole:
-            return f"the whole numbers between {text(one.high)} and {text(other.low)}"
-        return f"the numbers between {text(one.high)} and {text(other.low)}"
+        return f"the {_family_text(type_)} between {text(one.high)} and {text(other.low)}"
     return ""
+
+
+def _family_text(type_: Type) -> str:
+    match type_:
+        case DateType():
+            return "dates"
+        case _ if is_time(type_):
+            return "moments"
+        case _:
+            return "whole numbers" if is_whole(type_) else "numbers"
 
 
 def _ranges(cells: list[Cell]) -> list[RangeCell]:

@@ -26,6 +26,7 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
 from guard.procedure.types import NULL, BoolType, IntType, NullType
 from guard.source import Span
@@ -133,6 +134,8 @@ class Terms:
                 return Choose(condition, then, otherwise, at)
             case "call" | "aggregate" | "list" | "record_of":
                 return self._compound(node)
+            case "later" | "earlier":
+                return self._shift(node)
             case op if op in ARITHMETIC:
                 return Arithmetic(ARITHMETIC[op], self._sub(children[0]), self._sub(children[1]), at)
             case _:
@@ -140,6 +143,13 @@ class Terms:
 
     def _sub(self, part: Part) -> Expr:
         return self._expression(tree(part))
+
+    def _shift(self, node: Node) -> Expr:
+        moment, amount, by = parts(node)
+        unit, mode = parts(tree(by))
+        op = "+" if node.data == "later" else "-"
+        kept = None if mode is None else str(token(mode))
+        return Shift(self._sub(moment), op, self._sub(amount), str(token(unit)), kept, span(node))
 
     def _compound(self, node: Node) -> Expr:
         at, children = span(node), parts(node)
@@ -200,6 +210,10 @@ class Terms:
                 return Literal(NULL, NullType(), at)
             case "string":
                 return constants.string(token(node.children[0]), self.faults)
+            case "date":
+                return constants.date(token(node.children[0]), self.faults)
+            case "datetime":
+                return constants.moment(token(node.children[0]), self.faults)
             case "number" | "minus_number" as kind:
                 negative = kind == "minus_number"
                 return constants.number(token(node.children[0]), self.faults, negative=negative, at=at)

@@ -12,6 +12,7 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
     Default,
     Expr,
     FieldOf,
@@ -23,7 +24,10 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
+from guard.procedure.types import DecimalType, IntType
+from guard.procedure.units import unit_name
 from guard.procedure.values import spell
 
 # How tightly an expression binds; an operand that binds less tightly than its place asks for stands in
@@ -52,8 +56,12 @@ def binding(expr: Expr) -> int:
             return NOT
         case Comparison() | IsNull():
             return COMPARED
+        case Convert():
+            return PRODUCT
         case Arithmetic(op):
             return SUM if op in _SUMS else PRODUCT
+        case Shift():
+            return SUM
         case Negate():
             return NEGATED
         case Literal(int() | Fraction() as number) if number < 0:
@@ -80,6 +88,8 @@ def text(expr: Expr, least: int = CHOICE) -> str:
 
 def _text(expr: Expr) -> str:
     match expr:
+        case Literal(value, IntType(unit) | DecimalType(_, unit) as type) if unit is not None:
+            return f"{spell(value, type)} {unit_name(unit)}"
         case Literal(value, type):
             return spell(value, type)
         case Name(name):
@@ -93,8 +103,14 @@ def _text(expr: Expr) -> str:
             return f"{text(left, before)} {op} {text(right, behind)}"
         case IsNull(operand, negated):
             return f"{text(operand, SUM)} is {'not ' if negated else ''}null"
+        case Convert(operand, unit):
+            name = unit_name(unit if unit.scales or unit.powers else None)
+            return f"{text(operand, PRODUCT)} as {f'({name})' if '/' in name else name}"
         case Default(value, fallback):
             return f"{text(value, OR)} else {text(fallback)}"
+        case Shift(date, op, amount):
+            before, behind = places_of(expr)
+            return f"{text(date, before)} {op} {text(amount, behind)} {unit_text(expr)}"
         case Not(operand):
             return "not " + text(operand, NOT)
         case Choose(condition, then, otherwise):
@@ -110,6 +126,11 @@ def _text(expr: Expr) -> str:
             return "{ " + ", ".join(f"{name}: {text(value)}" for name, value in fields) + " }"
 
 
+def unit_text(expr: Shift) -> str:
+    """Give what stands behind an amount: `days`, `months down`."""
+    return expr.unit if expr.mode is None else f"{expr.unit} {expr.mode}"
+
+
 def parts(expr: Expr) -> tuple[Expr, ...]:
     """Give the expressions that an expression is made of, in the order of the text."""
     match expr:
@@ -117,12 +138,14 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return ()
         case FieldOf(record):
             return (record,)
-        case Negate(operand) | Not(operand) | IsNull(operand):
+        case Negate(operand) | Not(operand) | IsNull(operand) | Convert(operand):
             return (operand,)
         case Default(value, fallback):
             return (value, fallback)
         case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
             return (left, right)
+        case Shift(date, _, amount):
+            return (date, amount)
         case Choose(condition, then, otherwise):
             return (condition, then, otherwise)
         case Call(_, arguments):

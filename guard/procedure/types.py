@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from enum import Enum, StrEnum
 from fractions import Fraction
 from typing import Final
@@ -12,10 +13,11 @@ from typing import Final
 class Unit:
     """What a number counts: declared names with their powers, and what one of it is in units by themselves.
 
-    `EUR/kg` has the powers EUR 1 and kg -1. One g is `factor` 1/1000 of the `base` kg, one thousand is 1000
-    of nothing.
+    `EUR/kg` has the powers EUR 1 and kg -1. One g is `factor` 1/1000 of the `base` kg; a scale such as
+    thousand is 1000 of nothing.
     """
 
+    scales: tuple[tuple[str, int], ...]
     powers: tuple[tuple[str, int], ...]
     factor: tuple[int, int]
     base: tuple[tuple[str, int], ...]
@@ -44,6 +46,16 @@ class PercentType:
 @dataclass(frozen=True, slots=True)
 class BoolType:
     """`true` and `false`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DateType:
+    """Days of the calendar."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatetimeType:
+    """Moments: a day, a time in whole seconds and an offset from UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,8 @@ Type = (
     | DecimalType
     | PercentType
     | BoolType
+    | DateType
+    | DatetimeType
     | StringType
     | TextType
     | EnumType
@@ -123,8 +137,9 @@ NULL: Final = Null.NULL
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
 # a tuple; a record is a dict in the order of its fields and is never changed. `bool` is a truth value
-# although Python makes it a number: ask for it first.
-Value = bool | int | Fraction | str | Null | tuple["Value", ...] | dict[str, "Value"]
+# although Python makes it a number, and a `datetime` is a moment although Python makes it a date: ask for
+# them first.
+Value = bool | int | Fraction | date | datetime | str | Null | tuple["Value", ...] | dict[str, "Value"]
 
 
 class Rounding(StrEnum):

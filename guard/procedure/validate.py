@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import given_type, known_in, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
+from guard.procedure.clock import check_clock
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain, is_known
 from guard.procedure.examples import check_default, check_example
-from guard.procedure.expression import Scope, infer, null_advice, null_problem
+from guard.procedure.expression import Scope, conversions, infer, null_advice, null_problem
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, type_text
 from guard.procedure.listing import expressions, walk
+from guard.procedure.measured import unit_advice
 from guard.procedure.model import (
     Assign,
     Check,
@@ -43,6 +45,7 @@ from guard.procedure.nodes import (
     Negate,
     RecordOf,
 )
+from guard.procedure.plainly import unitless
 from guard.procedure.presence import Paths
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
@@ -88,6 +91,7 @@ def validate(
         faults.join(clashes)
         _Procedure(procedure, scope, faults).check()
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
+    check_clock(module, faults)
     check_nesting(module, faults)
     for example in module.examples.values():
         if example.procedure not in doubt.names:
@@ -117,6 +121,7 @@ class _Procedure:
                     )
             for expression in expressions(step):
                 self._percents(expression)
+                self._counted_conditions(expression)
 
     def _in(self, step: Step, known: Mapping[str, Paths]) -> None:
         """Check a step in the scope of what is known not to be null in front of it."""
@@ -199,7 +204,8 @@ class _Procedure:
             )
 
     def _unrounded(self, step: Assign) -> None:
-        quotient = next(_quotients(step.expression), None)
+        plain = unitless(step.expression, conversions(step.expression, self.scope))
+        quotient = next(_quotients(plain), None)
         if quotient is None:
             return
         if isinstance(step.expression, ListOf | RecordOf):
@@ -290,6 +296,10 @@ class _Procedure:
             self.faults(at, message, f"{advice}, {change}" if change else advice)
             return
         wanted, found = required(wanted), required(found)
+        if advice := unit_advice(expression, found, wanted):
+            message = f"the result is {type_text(wanted)}, {what} is {type_text(found)}"
+            self.faults(at, message, advice)
+            return
         match wanted, found:
             case DecimalType(int(places)), DecimalType() | PercentType():
                 message = f"the result is {type_text(wanted)}, {what} may have more decimals"
@@ -343,6 +353,25 @@ class _Procedure:
             f"this {verb} the number that {_cut(right)} stands for, such as 0.05 for 5%",
             f"write {base} * (1 {op} {text(right)}) for a share of it",
         )
+
+    # --- counting ---------------------------------------------------------------------------------
+
+    def _counted_conditions(self, expression: Expr) -> None:
+        """Warn of `count(x > 3 for x in xs)`, which is how many there are."""
+        for part in _within(expression):
+            match part:
+                case Aggregate("count", term, variable, items, None):
+                    kind = infer(items, self.scope, _Quiet())
+                    inner = self.scope.bind(variable, kind.item if isinstance(kind, ListType) else None)
+                    if isinstance(infer(term, inner, _Quiet()), BoolType):
+                        passes = f"{variable} for {variable} in {text(items)}"
+                        self.faults.warning(
+                            part.at,
+                            f"this counts every item, whether {_cut(term)} holds or not",
+                            f"write count({passes} if {_cut(term, bare=True)})",
+                        )
+                case _:
+                    pass
 
 
 class _Quiet:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -15,9 +16,12 @@ from json.encoder import encode_basestring
 from typing import Final, TypeGuard
 from unicodedata import normalize
 
+from guard.procedure.dates import is_date, kept, parse_date, parse_moment, spelled
 from guard.procedure.types import (
     NULL,
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,
@@ -166,6 +170,8 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
             return lambda value: _decimal(value, 0)
         case BoolType():
             return lambda value: "true" if value else "false"
+        case DateType() | DatetimeType():
+            return (lambda value: f'"{spelled(value)}"') if json else spelled
         case StringType() | TextType() | EnumType():
             return encode_basestring
         case ListType(item):
@@ -173,8 +179,8 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
         case RecordType(fields):
             return _record_speller({field.name: _speller(field.type, json) for field in fields})
         case OptionalType(item):
-            spelled = _speller(item, json)
-            return lambda value: "null" if value is NULL else spelled(value)
+            inner = _speller(item, json)
+            return lambda value: "null" if value is NULL else inner(value)
         case NullType():
             return lambda _: "null"
 
@@ -216,6 +222,8 @@ def equal(left: Value, right: Value) -> bool:
     match left, right:
         case (bool(), _) | (_, bool()):
             return left is right
+        case (datetime(), datetime()):
+            return left == right and left.utcoffset() == right.utcoffset()
         case (str(), str()):
             return left == right or normalize("NFC", left) == normalize("NFC", right)
         case (tuple(), tuple()):
@@ -239,6 +247,10 @@ def wanted(type: Type) -> str:  # noqa: A002
             return "a percentage such as 5%"
         case BoolType():
             return "true or false"
+        case DateType():
+            return "a date such as 2026-06-01"
+        case DatetimeType():
+            return "a date with time and offset such as 2026-06-01T09:30:00+02:00"
         case StringType():
             return "a string"
         case TextType():
@@ -291,6 +303,10 @@ def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
             return _long(value * 100)
         case BoolType() if isinstance(value, bool):
             return None
+        case DateType() if is_date(value):
+            return None
+        case DatetimeType() if isinstance(value, datetime):
+            return None
         case StringType() | TextType() if isinstance(value, str):
             return _bad_string(value, type)
         case EnumType(options) if isinstance(value, str) and normalize("NFC", value) in options:
@@ -333,6 +349,10 @@ def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
             return value if _is_number(value) else None
         case BoolType():
             return value if isinstance(value, bool) else None
+        case DateType():
+            return value if is_date(value) else None
+        case DatetimeType():
+            return value if isinstance(value, datetime) else None
         case StringType() | TextType() | EnumType():
             return normalize("NFC", value) if isinstance(value, str) else None
         case ListType(item):
@@ -366,14 +386,19 @@ def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
     """Give the value that a piece of JSON means for a type.
 
     Numbers may come as `int`, `Fraction`, `Decimal`, `float` (taken as its shortest spelling), or as a
-    string that spells one where the type has decimals. `path` says where the piece stands. Raises
-    `ValueError` naming the place, what was expected and what was found.
+    string that spells one where the type has decimals; dates and moments in ISO 8601, or as `date` and
+    `datetime`. `path` says where the piece stands. Raises `ValueError` naming the place, what was expected
+    and what was found.
     """
     match type:
         case OptionalType(item):
             return NULL if raw is None or raw is NULL else from_json(raw, item, path)
         case IntType() | DecimalType() | PercentType():
             value: Value | None = _number_from_json(raw, text=not isinstance(type, IntType))
+        case DateType():
+            value = parse_date(raw) if isinstance(raw, str) else _date_from_data(raw)
+        case DatetimeType():
+            value = parse_moment(raw) if isinstance(raw, str) else _moment_from_data(raw)
         case ListType(item) if isinstance(raw, list | tuple):
             if len(raw) > LIST_LENGTH:
                 raise ValueError(f"{_where(path)}expected at most {LIST_LENGTH} items, found {len(raw)}")
@@ -408,6 +433,14 @@ def _number_from_json(raw: object, *, text: bool) -> Number | None:
             return parse_number(raw)
         case _:
             return None
+
+
+def _date_from_data(raw: object) -> date | None:
+    return raw if isinstance(raw, date) and is_date(raw) else None
+
+
+def _moment_from_data(raw: object) -> datetime | None:
+    return kept(raw) if isinstance(raw, datetime) and raw.utcoffset() is not None else None
 
 
 def _number_from_decimal(raw: Decimal) -> Number | None:
@@ -461,7 +494,10 @@ def _cut(raw: object) -> str:
 
 
 def to_json(value: Value, type: Type) -> object:  # noqa: A002
-    """Give a value as JSON data: numbers as `int` or `Decimal`, whose `str` is their canonical spelling."""
+    """Give a value as JSON data: numbers as `int` or `Decimal`, whose `str` is their canonical spelling.
+
+    Dates and moments are strings in ISO 8601.
+    """
     match value, type:
         case Null.NULL, _:
             return None
@@ -473,6 +509,8 @@ def to_json(value: Value, type: Type) -> object:  # noqa: A002
             return {field.name: to_json(value[field.name], field.type) for field in fields}
         case int() | Fraction(), DecimalType() | PercentType():
             return Decimal(speller(type, json=True)(value))
+        case date(), DateType() | DatetimeType():
+            return spelled(value)
         case _:
             return value
 

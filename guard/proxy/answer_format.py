@@ -9,6 +9,8 @@ from guard.errors import RequestError
 from guard.procedure.lattice import required
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,
@@ -53,7 +55,8 @@ def check_format(response_format: object, result: Type, content: str) -> None:
 
 def _is_json(result: Type) -> bool:
     """Whether the answer, which gives scalars bare, is JSON."""
-    return not isinstance(required(result), StringType | TextType | EnumType | PercentType)
+    bare = StringType | TextType | EnumType | PercentType | DateType | DatetimeType
+    return not isinstance(required(result), bare)
 
 
 class _Schema:
@@ -158,7 +161,7 @@ def _json_types(type_: Type) -> set[str]:
             return {"null"}
         case RecordType():
             return {"object"}
-        case StringType() | TextType() | EnumType():
+        case StringType() | TextType() | EnumType() | DateType() | DatetimeType():
             return {"string"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -156,8 +157,8 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
     return Unbound(upstream=upstream, body=body if changed == choice.raw else encode(changed))
 
 
-def bind(service: Service, choice: Choice, body: bytes) -> Bound:
-    """Read a bound request. Raises `RequestError` for whatever it cannot have."""
+def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bound:
+    """Read a bound request that comes at a moment. Raises `RequestError` for whatever it cannot have."""
     assert choice.procedure is not None
     request = parse_request(body)
     extra = forwarded(request)
@@ -172,7 +173,7 @@ def bind(service: Service, choice: Choice, body: bytes) -> Bound:
     return Bound(
         request=request,
         program=program,
-        inputs=program.accept({**given, **above}),
+        inputs=program.accept({**given, **above}, moment),
         enforced=enforced,
         targets=tuple(_targets(service, choice.route, request.model)),
         instructions=bound.instructions,

@@ -16,6 +16,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from guard.config import Service
+from guard.engine import read_clock
 from guard.errors import GuardError, RequestError, UpstreamError
 from guard.proxy.admission import Admission, Keys
 from guard.proxy.binding import Caller, bind, choose, passes, route_for
@@ -134,7 +135,7 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     if unbound is not None:
         await _pass(service, exchange, caller, unbound.upstream, unbound.body)
         return
-    bound = bind(service, choice, body)
+    bound = bind(service, choice, body, read_clock())
     service.observer.overhead(Stage.BIND, exchange.elapsed - begun)
     await deliver(service, exchange, caller, bound)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
+from guard.procedure.dates import parse_date, parse_moment, whats_wrong
 from guard.procedure.types import NULL, Value
 from guard.procedure.values import DIGITS, parse_number
 from guard.trace.events import (
@@ -259,6 +260,8 @@ class _Reader:
                 raise _Odd(_start(tree), "expected one value, found a working inside another")
             if tree.data == "number":
                 self._number(tree)
+            if tree.data in ("date", "datetime"):
+                self._time(tree)
 
     def _value(self, tree: _Node, sign: str = "") -> Value:
         match tree.data, tree.children:
@@ -266,6 +269,8 @@ class _Reader:
                 return self._number(tree, sign)
             case "negate", [Tree(data="number") as number]:
                 return self._number(number, "-")
+            case "date" | "datetime", _:
+                return self._time(tree)
             case "string", [Token() as token]:
                 return self._string(token)
             case "true" | "false", _:
@@ -302,6 +307,13 @@ class _Reader:
             raise _TooManyDigits(_start(tree))
         return number
 
+    def _time(self, tree: _Node) -> Value:
+        text = str(tree.children[0])
+        found = parse_date(text) if tree.data == "date" else parse_moment(text)
+        if found is None:
+            raise _Odd(_start(tree), whats_wrong(text)[0])
+        return found
+
     def _string(self, token: _Node | Token) -> str:
         assert isinstance(token, Token)
         text = read_string(token)
@@ -326,7 +338,7 @@ def _alone(cells: list[_Node | Token]) -> Iterator[_Node]:
 
 def _is_value(tree: _Node) -> bool:
     match tree.data, tree.children:
-        case "number" | "string" | "true" | "false" | "null", _:
+        case "number" | "date" | "datetime" | "string" | "true" | "false" | "null", _:
             return True
         case "negate", [Tree(data="number")]:
             return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from guard.procedure.dates import DATE, MOMENT, parse_date, parse_moment
 from guard.procedure.types import NULL, Value
 from guard.procedure.values import parse_number
 from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
@@ -20,6 +21,8 @@ from guard.trace.lines import RawLine
 # Words of the grammar that are no names where a value may stand.
 _WORDS: Final = "true|false|null|do|if|then|else|and|or|not|in|div|mod|for"
 _LONG: Final = re.compile("[0-9.]{41}")
+_TIMES: Final = re.compile(f"{MOMENT}|{DATE}")
+_ODD: Final = re.compile("[0-9.]{41}|[0-9]{4}-")  # a long number, or a date that may not exist
 _QUOTE: Final = re.compile(r' <- ("(?:[^"\\]|\\.)*")')
 
 
@@ -45,18 +48,21 @@ def _patterns() -> _Patterns:
     Every choice is decided by the next character or word, and what has been matched is never given
     back (`?>`, `*+`), so that no line takes more than linear time.
     """
-    path, name, number, string = (
+    path, name, number, date, moment, string, unit, mode = (
         f"(?:{lark().get_terminal(terminal).pattern.to_regexp()})"
-        for terminal in ("PATH", "NAME", "NUMBER", "STRING")
+        for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "UNIT", "MODE")
     )
+    number = f"(?>{moment}|{date}|{number})"
     name = f"(?!(?:{_WORDS})(?![A-Za-z0-9_])){name}"
     word = "(?:true|false|null)(?![A-Za-z0-9_])"
     bare = f"(?>{number}|{string}|{word}|{name}(?:\\.{name})*+)"
-    arithmetic = "(?:[-+*/]|div|mod)"
-    flat = f"(?>-?{bare}(?: {arithmetic} -?{bare})*+)"
+    shift = f"(?: {unit}(?: {mode})?+)?+"
+    product = f"-?{bare}(?: (?:[*/]|div|mod) -?{bare})*+"
+    flat = f"(?>{product}(?: [-+] {product}{shift})*+)"
     # A name in front of brackets is a function; without one they hold a single expression.
     group = f"(?>{name}\\({flat}(?:, {flat})*+\\)|\\({flat}\\)|{bare})"
-    total = f"(?>-?{group}(?: {arithmetic} -?{group})*+)"
+    whole = f"-?{group}(?: (?:[*/]|div|mod) -?{group})*+"
+    total = f"(?>{whole}(?: [-+] {whole}{shift})*+)"
     test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total}| is (?:not )?+null(?![A-Za-z0-9_]))?+)"
     working = f"(?>{test}(?: (?:and|or) {test})*+)"
     value = f"(?:-?{number}|{string}|true|false|null)"
@@ -93,7 +99,7 @@ def usual(line: RawLine) -> Line | None:
 
 def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
     value, working, symbol = _scalar(match["value"]), match["working"], match["symbol"]
-    if value is None or any(text is not None and _LONG.search(text) for text in (working, symbol)):
+    if value is None or any(map(_odd, filter(None, (working, symbol)))):
         return None
     value_at = line.at + match.start("value")
     return Scalar(
@@ -105,6 +111,13 @@ def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
         symbol=symbol,
         symbol_at=0 if symbol is None else line.at + match.start("symbol"),
     )
+
+
+def _odd(working: str) -> bool:
+    """Whether a working may hold a number of too many digits or a date that does not exist."""
+    if _ODD.search(working) is None:
+        return False
+    return bool(_LONG.search(working)) or any(_scalar(text) is None for text in _TIMES.findall(working))
 
 
 def _line(line: RawLine, start: re.Match[str], body: Written | None, end: re.Match[str]) -> Line | None:
@@ -131,6 +144,8 @@ def _scalar(text: str) -> Value | None:
             return NULL
         case _ if text[0] == '"':
             return read_string(text)
+        case _ if text[4:5] == "-":
+            return parse_moment(text) if "T" in text else parse_date(text)
         case _:
             return parse_number(text)
 

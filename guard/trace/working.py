@@ -7,6 +7,7 @@ from unicodedata import normalize
 
 from lark import Token, Tree, UnexpectedInput
 
+from guard.procedure.dates import parse_date, parse_moment, spelled
 from guard.procedure.values import parse_number
 from guard.trace.grammar import lark, nested_too_deep, read_string
 
@@ -15,7 +16,7 @@ def same_working(left: str, right: str) -> bool:
     """Whether two workings are the same but for what does not matter.
 
     That is: white space, redundant parentheses, the order of the two operands of one `+` or `*`, and
-    spellings of equal numbers. A text that is no working is the same as nothing but itself.
+    spellings of equal numbers or of one moment. A text that is no working is the same as nothing but itself.
     """
     if left == right:
         return True
@@ -69,6 +70,12 @@ class _Forms:
             case "number", [str() as token]:
                 value = parse_number(token)
                 return None if value is None else ("number", value)
+            case "date", [str() as token]:
+                day = parse_date(token)
+                return None if day is None else ("date", day)
+            case "datetime", [str() as token]:
+                moment = parse_moment(token)
+                return None if moment is None else ("datetime", spelled(moment))
             case "negate", [int() as operand]:
                 return self._negated(operand)
             case "string", [str() as token]:

@@ -240,6 +240,20 @@ def test_lint_lists_all_problems_of_all_files(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == "1 file, 0 errors, 0 warnings\n"
 
 
+def test_of_several_procedures_the_one_that_carries_out_the_others_is_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "both.proc"
+    file.write_text(
+        "procedure half(a: int) -> int\n  return a div 2\n"
+        "procedure p(a: int) -> int\n  b = do half(a)\n  return b\n"
+    )
+    assert main(["trace", str(file), "--inputs", '{"a": 6}']) == 0
+    assert "1.1 return 6 div 2 = 3" in capsys.readouterr().out
+    assert main(["trace", str(file), "--procedure", "half", "--inputs", '{"a": 6}']) == 0
+    assert "1 return 6 div 2 = 3" in capsys.readouterr().out
+
+
 def test_a_file_with_several_procedures_asks_which(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,8 +112,9 @@ def _substituted(row: dict[str, Any], source: str) -> str:
 def _theirs(row: dict[str, Any], kind: Kind | None, step: int, seen: Seen | None) -> str:
     if kind is Kind.WRONG_EXPRESSION and seen is not None and step < len(row["steps"]):
         source = row["steps"][step][1]
-        written = [part.text for part in seen.parts][-2:-1]
-        copied = source not in row["inputs"] and any(_same_shape(source, working) for working in written)
+        *symbols, working = [part.text for part in seen.parts][:-1] or [""]
+        copied = source not in row["inputs"] and _same_shape(source, working)
+        copied &= all(same_working(symbol, source) for symbol in symbols)
         return "operand_copy_error" if copied else "wrong_expression_or_format"
     if kind is Kind.WRONG_VALUE and row["steps"][step][1] in row["inputs"]:
         return "input_copy_error"

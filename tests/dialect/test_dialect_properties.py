@@ -83,7 +83,7 @@ def test_with_given_operands_only_values_can_be_wrong(sample: Sample, data: st.D
     assert made.grammar is not None
     count, whole = under_gbnf(made.grammar, wrong)
     assert under_lark(made.grammar, wrong) == (len(wrong[:count].encode()), whole)
-    if mutant.name == "changed":
+    if mutant.name == "wrong_value":
         assert whole or count >= common(right, wrong)
     else:
         assert not whole

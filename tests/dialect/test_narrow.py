@@ -201,7 +201,7 @@ def test_a_later_cell_is_scaffolded_behind_the_earlier_ones() -> None:
     steps, _ = reference(made, inputs, decisions)
     tail = render.scaffold(steps[-1][0], 1)
     shown = rules(narrowed(made, inputs, steps, len(steps) - 1, level=Level.SHAPE, tail=tail))
-    assert shown["s8"] == r'" " decimal9x2x2 "}\n"'
+    assert shown["s8"] == r'" " decimal9x2x2 ", \"due\": " expression5 " = " date "}\n"'
 
 
 @pytest.mark.parametrize("tail", ["3.2", "3.1 s3", "3.1 s2 = 15 - 1 = 14\nmore", "3.1 s2 = 16"])

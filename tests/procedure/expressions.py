@@ -1,7 +1,9 @@
 """Well-typed expressions to draw from, and the same expressions as Python, which computes them on its own."""
 
 import itertools
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -26,10 +28,13 @@ from guard.procedure.nodes import (
     Negate,
     Not,
     RecordOf,
+    Shift,
 )
 from guard.procedure.types import (
     NULL,
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -67,6 +72,10 @@ VARIABLES: dict[str, Type] = {
     "o": OptionalType(INT),
     "p": OptionalType(MONEY),
     "maybe": OptionalType(RecordType((FieldType("q", OptionalType(INT)),))),
+    "due": DateType(),
+    "paid": DateType(),
+    "at": DatetimeType(),
+    "seen": DatetimeType(),
 }
 
 
@@ -99,6 +108,16 @@ _money = st.integers(-5000, 5000).map(lambda n: Fraction(n, 100))
 _null: st.SearchStrategy[Value] = st.just(NULL)
 _strings = st.sampled_from(["", "hinge", "oak panel", "x" * 40, "y" * 41])
 _line: st.SearchStrategy[Value] = st.fixed_dictionaries({"name": _strings, "qty": _ints, "price": _money})
+_dates = st.dates(date(1990, 1, 1), date(2040, 12, 31)) | st.sampled_from(
+    [date(2024, 2, 29), date(2026, 1, 31), date(2025, 12, 31)]
+)
+_offsets = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))])
+_moments = st.builds(
+    lambda day, seconds, zone: datetime.combine(day, time(), zone) + timedelta(seconds=seconds),
+    _dates,
+    st.integers(0, 86_399),
+    _offsets,
+)
 _values: dict[str, st.SearchStrategy[Value]] = {
     "i": _ints,
     "j": _ints,
@@ -116,6 +135,10 @@ _values: dict[str, st.SearchStrategy[Value]] = {
     "o": _null | _ints,
     "p": _null | _money,
     "maybe": _null | st.fixed_dictionaries({"q": _null | _ints}),
+    "due": _dates,
+    "paid": _dates,
+    "at": _moments,
+    "seen": _moments,
 }
 environments: st.SearchStrategy[dict[str, Value]] = st.fixed_dictionaries(_values)
 
@@ -151,6 +174,45 @@ def _operands(inner: str | None) -> st.SearchStrategy[Expr]:
     return st.sampled_from(named) | _constants
 
 
+def _amounts(depth: int) -> st.SearchStrategy[Expr]:
+    """Whole numbers that are small enough to be added to a date."""
+    named: list[Expr] = [Name("i"), Name("j"), Arithmetic("*", Name("i"), Literal(2, INT)), Negate(Name("j"))]
+    some = st.sampled_from(named) | st.integers(-30, 30).map(lambda n: Literal(n, INT))
+    return some if depth == 0 else some | st.builds(Choose, conditions(depth - 1), some, some)
+
+
+@cache
+def dates(depth: int = 3, kind: str = "date") -> st.SearchStrategy[Expr]:
+    """Expressions that give a date, or a moment."""
+    own: list[Expr] = [Name("due"), Name("paid"), Literal(date(2026, 1, 31), DateType())]
+    if kind == "datetime":
+        own = [Name("at"), Name("seen"), Literal(datetime(2026, 6, 1, 9, 30, tzinfo=UTC), DatetimeType())]
+    if depth == 0:
+        return st.sampled_from(own)
+    less = dates(depth - 1, kind)
+    even = ["days", "weeks"] if kind == "date" else ["days", "hours", "minutes", "seconds"]
+    ops = st.sampled_from(["+", "-"])
+    options = [
+        st.sampled_from(own),
+        st.builds(Shift, less, ops, _amounts(depth - 1), st.sampled_from(even), st.none()),
+        st.builds(
+            Shift,
+            less,
+            ops,
+            _amounts(depth - 1),
+            st.sampled_from(["months", "years"]),
+            st.sampled_from(["down", "up"]),
+        ),
+        st.builds(lambda name, a, b: Call(name, (a, b)), st.sampled_from(["min", "max"]), less, less),
+        st.builds(Choose, conditions(depth - 1), less, less),
+    ]
+    if kind == "date":
+        options.append(dates(depth - 1, "datetime").map(lambda moment: Call("date", (moment,))))
+    else:
+        options.append(less.map(lambda moment: Call("zoned", (moment, Literal("+05:30", STRING)))))
+    return st.one_of(options)
+
+
 def numbers(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]:
     """Expressions that give a number."""
     if depth == 0:
@@ -164,6 +226,12 @@ def numbers(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]
         st.builds(lambda name, a, b: Call(name, (a, b)), st.sampled_from(["min", "max", "sum"]), less, less),
         st.builds(lambda name, a: Call(name, (a,)), st.sampled_from(["abs", "floor", "ceil"]), less),
         st.builds(lambda a, n: Call("round", (a, Literal(n, INT))), less, st.integers(0, 3)),
+        _pairs(depth - 1).map(lambda pair: Arithmetic("-", *pair)),
+        st.builds(
+            lambda name, moment: Call(name, (moment,)),
+            st.sampled_from(["year", "month", "day", "weekday"]),
+            dates(depth - 1) | dates(depth - 1, "datetime"),
+        ),
         st.sampled_from([Call("bulk", (Name("i"),)), Call("len", (Name("ls"),)), Call("sum", (Name("xs"),))]),
     ]
     options.append(_filled(less, conditions(depth - 1, inner)))
@@ -193,6 +261,13 @@ def _filled(values: st.SearchStrategy[Expr], tests: st.SearchStrategy[Expr]) -> 
     )
 
 
+@cache
+def _pairs(depth: int) -> st.SearchStrategy[tuple[Expr, Expr]]:
+    """Two dates, or two moments."""
+    moments = dates(depth, "datetime")
+    return st.tuples(dates(depth), dates(depth)) | st.tuples(moments, moments)
+
+
 def conditions(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]:
     """Expressions that are true or false."""
     named: list[Expr] = [Name("b"), Name("c"), Literal(True, BOOL), Literal(False, BOOL)]
@@ -210,6 +285,11 @@ def conditions(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Ex
     options = [
         st.sampled_from(named),
         st.builds(Comparison, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), values, values),
+        st.builds(
+            lambda op, pair: Comparison(op, *pair),
+            st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+            _pairs(depth - 1),
+        ),
         st.builds(Comparison, st.sampled_from(["==", "!="]), st.sampled_from(texts), st.just(Name("s"))),
         st.builds(Comparison, st.sampled_from(["in", "not in"]), values, st.just(Name("xs"))),
         st.builds(
@@ -244,13 +324,43 @@ def _aggregates(functions: list[str], terms: Any, depth: int) -> st.SearchStrate
     return over("x", "xs") | over("l", "ls")
 
 
-expressions = numbers() | conditions()
+times = dates() | dates(kind="datetime")
+expressions = numbers() | conditions() | times
 
 # --- the same in Python --------------------------------------------------------------------------
+
+
+def _later(moment: Any, amount: int, unit: str, mode: str) -> Any:
+    if mode == "None":
+        return moment + timedelta(**{unit: 1}) * amount
+    months = moment.year * 12 + moment.month - 1 + amount * {"years": 12, "months": 1}[unit]
+    first = moment.replace(year=months // 12, month=months % 12 + 1, day=1)
+    there = first + timedelta(days=moment.day - 1)
+    if there.month == first.month:
+        return there
+    following = (first + timedelta(days=31)).replace(day=1)
+    return following if mode == "up" else following - timedelta(days=1)
+
+
+def _apart(later: Any, earlier: Any) -> int:
+    return int(
+        (later - earlier) / timedelta(seconds=1) if isinstance(later, datetime) else (later - earlier).days
+    )
+
 
 PYTHON: dict[str, Any] = {
     "F": Fraction,
     "NULL": NULL,
+    "int": int,
+    "T": lambda text: datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text),
+    "later": _later,
+    "apart": _apart,
+    "year": lambda moment: moment.year,
+    "month": lambda moment: moment.month,
+    "day": lambda moment: moment.day,
+    "weekday": lambda moment: moment.weekday() + 1,
+    "date": lambda moment: moment.date(),
+    "zoned": lambda moment, zone: moment.astimezone(datetime.fromisoformat(f"2026-01-01T00:00{zone}").tzinfo),
     "sum": lambda *values: sum(values[0] if _one_list(values) else values),
     "min": lambda *values: min(values[0] if _one_list(values) else values),
     "max": lambda *values: max(values[0] if _one_list(values) else values),
@@ -290,6 +400,8 @@ def python(expr: Expr) -> str:
             return f"({python(fallback)} if {python(value)} is NULL else {python(value)})"
         case Literal(str() as value):
             return repr(value)
+        case Literal(date() as value):
+            return f"T('{value.isoformat()}')"
         case Literal(value):
             return f"F('{value}')"
         case Name(name):
@@ -298,6 +410,10 @@ def python(expr: Expr) -> str:
             return f"{python(record)}[{name!r}]"
         case Negate(operand):
             return f"(-{python(operand)})"
+        case Shift(moment, op, amount, unit, mode):
+            return f"later({python(moment)}, {op}int({python(amount)}), '{unit}', '{mode}')"
+        case Arithmetic(_, left, right) if gives_time(left):
+            return f"apart({python(left)}, {python(right)})"
         case Arithmetic(op, left, right):
             op = {"div": "//", "mod": "%"}.get(op, op)
             return f"(F({python(left)}) {op} F({python(right)}))"
@@ -316,6 +432,19 @@ def python(expr: Expr) -> str:
             return f"[{', '.join(map(python, items))}]"
         case RecordOf(fields):
             return "{" + ", ".join(f"{name!r}: {python(value)}" for name, value in fields) + "}"
+
+
+def gives_time(expr: Expr) -> bool:
+    """Whether an expression gives a date or moment."""
+    match expr:
+        case Literal(date()) | Shift() | Call("date" | "zoned"):
+            return True
+        case Call("min" | "max", (first, _)) | Choose(_, first, _):
+            return gives_time(first)
+        case Name(name):
+            return isinstance(VARIABLES.get(name), DateType | DatetimeType)
+        case _:
+            return False
 
 
 def computed(expr: Expr, values: dict[str, Value]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any
 
@@ -299,6 +300,9 @@ class Walk:
                 return -self.of(operand, env)
             case n.Arithmetic(op=op, left=left, right=right):
                 return arithmetic(op, self.of(left, env), self.of(right, env))
+            case n.Shift(date=moment, op=op, amount=amount, unit=unit, mode=mode):
+                many = int(self.of(amount, env))
+                return later(self.of(moment, env), many if op == "+" else -many, unit, mode)
             case n.Comparison(op=op, left=left, right=right):
                 return compared(op, self.of(left, env), self.of(right, env))
             case n.IsNull(operand=operand, negated=negated):
@@ -356,8 +360,39 @@ class Walk:
                 return rounded(values[0], 0, t.Rounding.CEILING)
             case "round":
                 return rounded(values[0], int(values[1]), self.module.numbers.rounding)
+            case "year" | "month" | "day" | "hour" | "minute":
+                return getattr(values[0], name)
+            case "weekday":
+                return ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].index(f"{values[0]:%a}") + 1
+            case "date":
+                return values[0].date()
+            case "zoned":
+                hours, minutes = values[1][1:].split(":")
+                away = timedelta(hours=int(hours), minutes=int(minutes))
+                return values[0].astimezone(timezone(-away if values[1][0] == "-" else away))
             case _:
                 raise AssertionError(name)
+
+
+def later(moment: Any, many: int, unit: str, mode: str | None) -> Any:
+    """A date so many units later; months by going back from a day that is not there to one that is."""
+    seconds = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+    try:
+        if unit in seconds:
+            return moment + timedelta(seconds=seconds[unit]) * many
+    except OverflowError:
+        raise Stuck from None
+    months = moment.month - 1 + many * (12 if unit == "years" else 1)
+    year, month = moment.year + months // 12, months % 12 + 1
+    if not 1 <= year <= 9999:
+        raise Stuck
+    for gone in range(4):
+        try:
+            there = moment.replace(year=year, month=month, day=moment.day - gone)
+        except ValueError:
+            continue
+        return there + timedelta(days=1) if gone and mode == "up" else there
+    raise AssertionError(moment)
 
 
 def arithmetic(op: str, left: Any, right: Any) -> Any:
@@ -366,6 +401,10 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
     match op:
         case "+":
             return left + right
+        case "-" if isinstance(left, datetime):
+            return round((left - right) / timedelta(seconds=1))
+        case "-" if isinstance(left, date):
+            return (left - right) // timedelta(days=1)
         case "-":
             return left - right
         case "*":

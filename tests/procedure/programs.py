@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 
 from hypothesis import strategies as st
 
-KINDS = ("int", "money", "percent", "bool", "string", "color", "ints", "lines", "line")
+KINDS = ("int", "money", "percent", "bool", "string", "color", "ints", "lines", "line", "date", "datetime")
 TYPES = {
     "int": "int",
     "money": "decimal(2)",
@@ -21,6 +22,8 @@ TYPES = {
     "ints": "list of int",
     "lines": "list of Line",
     "line": "Line",
+    "date": "date",
+    "datetime": "datetime",
 }
 DECLARATIONS = """\
 record Line { name: string, qty: int, price: decimal(2) }
@@ -45,6 +48,12 @@ table band(n: int) -> int, max
   0..10 => 1
   5..20 => 2
   any => -3
+
+table season(on: date) -> int, first match
+  2026-01-01..2026-06-30 => 1
+  2026-03-15 | 2027-03-15 => 2
+  > 2026-09-30 => 3
+  any => 4
 """
 MODES = ("half_up", "half_even", "down", "up", "floor", "ceiling")
 INPUTS = {
@@ -58,6 +67,9 @@ INPUTS = {
     "xs": "ints",
     "ls": "lines",
     "one": "line",
+    "on": "date",
+    "due": "date",
+    "at": "datetime",
 }
 
 
@@ -91,6 +103,8 @@ class Maker:
             "percent": self.percent,
             "bool": self.test,
             "string": lambda deep: f"size({self.expr('int', deep)})",
+            "date": lambda deep: self.moment("date", deep),
+            "datetime": lambda deep: self.moment("datetime", deep),
         }
         made = self.pick("plain", "plain", "choice")
         if made == "choice" or kind not in makers:
@@ -108,12 +122,16 @@ class Maker:
             "ints": ("[4, 4]", "[3, 1, 2]"),
             "lines": ("ls",),
             "line": ("one",),
+            "date": ("2026-01-31", "2024-02-29"),
+            "datetime": ("2026-06-01T23:30:00+02:00", "2026-06-01T21:30:00Z"),
         }
         return self.pick(*self.names[kind], *fields[kind])
 
     def whole(self, depth: int) -> str:
         left, right = self.expr("int", depth), self.expr("int", depth)
-        match self.pick("op", "op", "neg", "abs", "min", "len", "count", "sum", "round", "band"):
+        match self.pick(
+            "op", "op", "neg", "abs", "min", "len", "count", "sum", "round", "band", "time", "between"
+        ):
             case "op":
                 return f"{left} {self.pick('+', '-', '*', 'div', 'mod')} {right}"
             case "neg":
@@ -124,6 +142,12 @@ class Maker:
                 return f"{self.pick('min', 'max')}({left}, {right})"
             case "len":
                 return f"len({self.pick(*self.names['ints'], *self.names['lines'])})"
+            case "time":
+                part = self.pick("year", "month", "day", "weekday", "season")
+                return f"{part}({self.expr('date', depth)}) + {self.pick('hour', 'minute')}({self.leaf('datetime')})"
+            case "between":
+                kind = self.pick("date", "datetime")
+                return f"{self.expr(kind, depth)} - {self.expr(kind, depth)}"
             case "count":
                 return f"count(x for x in {self.leaf('ints')} if x > {left})"
             case "sum":
@@ -147,13 +171,27 @@ class Maker:
             case _:
                 return f"abs({left})"
 
+    def moment(self, kind: str, depth: int) -> str:
+        left, right = self.expr(kind, depth), self.expr(kind, depth)
+        even = ("days", "weeks") if kind == "date" else ("hours", "minutes", "seconds", "days")
+        unit = self.pick(*even, "months down", "months up", "years down", "years up")
+        match self.pick("shift", "shift", "min", "own"):
+            case "shift":
+                return f"{left} {self.pick('+', '-')} {self.expr('int', depth)} {unit}"
+            case "min":
+                return f"{self.pick('min', 'max')}({left}, {right})"
+            case _ if kind == "date":
+                return f"date({self.expr('datetime', depth)})"
+            case _:
+                return f'zoned({left}, "{self.pick("+05:30", "-09:00")}")'
+
     def percent(self, depth: int) -> str:
         return f"rate({self.expr('int', depth)}, {self.leaf('color')})"
 
     def test(self, depth: int) -> str:
         match self.pick("number", "number", "string", "logic", "not", "in", "all"):
             case "number":
-                kind = self.pick("int", "money")
+                kind = self.pick("int", "money", "date", "datetime")
                 op = self.pick("<", "<=", ">", ">=", "==", "!=")
                 return f"{self.expr(kind, depth)} {op} {self.expr(kind, depth)}"
             case "string":
@@ -189,7 +227,7 @@ class Maker:
             kinds += ["if", "for", "while", "require", *(["do"] if self.callees else [])]
         match self.pick(*kinds):
             case "assign":
-                kind = self.pick("int", "money", "bool", "string", "color")
+                kind = self.pick("int", "money", "bool", "string", "color", "date", "datetime")
                 self.put(indent, kind, self.expr(kind))
             case "share":
                 left, right = self.expr("money", 1), self.pick("7", "3%", self.leaf("percent"))
@@ -308,6 +346,8 @@ def modules(draw: st.DrawFn) -> Written:
         "ints": st.lists(small, max_size=4),
         "lines": st.lists(line, max_size=4),
         "line": line,
+        "date": st.dates(date(2020, 1, 1), date(2030, 12, 31)).map(str),
+        "datetime": st.sampled_from(["2026-06-01T09:30:00+02:00", "2028-02-29T23:59:59Z"]),
     }
     return Written(
         text="\n".join([numbers, "", DECLARATIONS, *texts]),

@@ -5,6 +5,7 @@ import importlib.resources
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, repeat, zip_longest
@@ -91,10 +92,12 @@ def test_the_invoice_is_carried_out_line_by_line() -> None:
         "5.1 net = 282.99 - min(282.99 * 3%, 25) = 274.50",
         "6 tax = 274.50 * 19% = 52.16",
         "7 check 52.16 >= 0 and 274.50 >= 0 = true",
-        '8 return {"net": 274.50, "total": 274.50 + 52.16 = 326.66}',
+        '8 return {"net": 274.50, "total": 274.50 + 52.16 = 326.66, "due": 2026-06-01 + (if true then 30 else 14) days = 2026-07-01}',
     ]
     assert ending == Ending(
-        EndKind.RETURN, {"net": Fraction("274.50"), "total": Fraction("326.66")}, path="8"
+        EndKind.RETURN,
+        {"net": Fraction("274.50"), "total": Fraction("326.66"), "due": date(2026, 7, 1)},
+        path="8",
     )
 
 

@@ -1,6 +1,7 @@
 """Expressions: their text, their types, what they give, and how they look with values in place."""
 
 import re
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,8 @@ from guard.procedure.nodes import Expr, Literal
 from guard.procedure.text import names, text
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -315,6 +318,9 @@ KINDS: list[Type] = [
     DecimalType(4),
     PercentType(),
     BoolType(),
+    DateType(),
+    DatetimeType(),
+    ListType(DateType()),
     StringType(),
     TextType(),
     EnumType(("a",)),
@@ -442,7 +448,10 @@ def test_computes_what_python_computes(expr: Expr, env: dict[str, Value]) -> Non
         with pytest.raises(EvaluationError):
             evaluate_tree(expr, env)
     else:
-        assert evaluate_tree(expr, env) == value
+        found = evaluate_tree(expr, env)
+        assert found == value
+        if isinstance(value, datetime):
+            assert found.isoformat() == value.isoformat()
 
 
 def evaluate_tree(expr: Expr, env: dict[str, Any]) -> Any:
@@ -694,7 +703,7 @@ def test_what_is_known_of_a_value_or_working_stays_true(
         if isinstance(part, str)
         else ".*"
         if part.free
-        else r'(-?[\d.]+%?|true|false|"[^"]*"|s|one\.name|null|maybe|\(-[\d.]+%?\))'
+        else r'(-?[\d.]+%?|\d{4}-[\d:T+-]+|true|false|"[^"]*"|s|one\.name|null|maybe|\(-[\d.]+%?\))'
         for part in made.working(partial)
     )
     assert re.fullmatch(pattern, written), (pattern, written)

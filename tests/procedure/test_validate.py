@@ -252,6 +252,23 @@ def test_adding_a_percent_to_a_number_is_a_warning(expression: str, warned: bool
     assert bool(found) is warned
 
 
+@pytest.mark.parametrize(
+    ("expression", "warned"),
+    [
+        ("count(x > 3 for x in [1, 5])", True),
+        ("1 + count(ok for l in lines)", True),
+        ("count(l.qty > 2 for l in lines)", True),
+        ("count(l for l in lines if l.qty > 2)", False),
+        ("count(ok for l in lines if l.qty > 2)", False),
+        ("count(l.qty for l in lines)", False),
+        ("if all(l.qty > 2 for l in lines) then 1 else 2", False),
+    ],
+)
+def test_counting_conditions_is_a_warning(expression: str, warned: bool) -> None:
+    found = [message for message in warnings(f"x = {expression}") if "counts every item" in message]
+    assert bool(found) is warned
+
+
 # --- results --------------------------------------------------------------------------------------
 
 

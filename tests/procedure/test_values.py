@@ -4,6 +4,7 @@ import decimal
 import json
 import math
 import time
+from datetime import timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from guard.procedure.types import (
     NULL,
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -311,7 +314,7 @@ def test_answers_are_bare_scalars_or_json(value: Value, kind: Type, text: str) -
 
 names = st.sampled_from(["a", "b", "qty", "name"])
 scalars: st.SearchStrategy[Type] = st.sampled_from(
-    [INT, DECIMAL, MONEY, PERCENT, BOOL, STRING, TEXT, COUNTRY]
+    [INT, DECIMAL, MONEY, PERCENT, BOOL, DateType(), DatetimeType(), STRING, TEXT, COUNTRY]
 )
 types: st.SearchStrategy[Type] = st.recursive(
     scalars,
@@ -338,6 +341,13 @@ def values_of(kind: Type) -> st.SearchStrategy[Value]:
             return st.integers(-(10**4), 10**4).map(lambda n: Fraction(n, 1000))
         case BoolType():
             return st.booleans()
+        case DateType():
+            return st.dates()
+        case DatetimeType():
+            zone = st.integers(-86_399, 86_399).map(lambda seconds: timezone(timedelta(seconds=seconds)))
+            return st.builds(
+                lambda moment, at: moment.replace(microsecond=0, tzinfo=at), st.datetimes(), zone
+            )
         case EnumType(options):
             return st.sampled_from(options)
         case StringType() | TextType():
