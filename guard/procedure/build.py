@@ -77,6 +77,8 @@ class _Builder:
         for node in declarations:
             if node.data in ("record", "enumeration"):
                 self.types.declare(node)
+            elif node.data in ("unit_of", "scale"):
+                self.terms.measures.declare(node)
         for node in declarations:
             self._declare(node)
         named = {name: self.types.named(name) for name in self.types.declared}
@@ -89,6 +91,7 @@ class _Builder:
             procedures=self.procedures,
             examples=self.examples,
             clock=self.clock,
+            units=self.terms.measures.units,
         )
 
     def _declare(self, node: Node) -> None:

@@ -8,6 +8,7 @@ from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.lattice import may_be_null, type_text
 from guard.procedure.listing import walk
+from guard.procedure.measured import odd_constant
 from guard.procedure.model import Do, Example, Extract, Judge, Module, Parameter, Procedure
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
 from guard.procedure.text import text
@@ -117,6 +118,9 @@ def _check_constant(constant: Expr, wanted: Type, what: str, faults: Faults) -> 
             _check_constant(constant, item, what, faults)
         case Literal(value=value), _:
             reason = conforms(value, wanted)
+            odd = odd_constant(constant, wanted)
+            if odd is not None and reason is None:
+                faults(constant.at, f"{what!r}: {odd}", "write the number in that unit")
             if reason is not None:
                 faults(constant.at, f"{what!r} is {reason}, found {_spelt(constant)}", _advice(value, wanted))
         case ListOf(items), ListType(item):

@@ -439,7 +439,7 @@ def null_problem(expr: Expr, found: Type) -> tuple[str, str]:
 
 
 def advice_for(expr: Expr, given: Type, wanted: Type) -> str:
-    """Say how to give a value of a type for one that may be null or counts something else; "" for other reasons."""
+    """Say how to make a value of a type of one that may be null or counts something else; "" otherwise."""
     return null_advice(expr, given, wanted) or unit_advice(expr, given, wanted)
 
 

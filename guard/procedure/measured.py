@@ -8,7 +8,7 @@ from typing import Final
 
 from guard.procedure.lattice import is_number, required, type_text
 from guard.procedure.nodes import Arithmetic, Comparison, Convert, Expr, Literal
-from guard.procedure.text import CHOICE, PRODUCT, binding, text
+from guard.procedure.text import PRODUCT, text
 from guard.procedure.types import DecimalType, IntType, ListType, Type, Unit
 from guard.procedure.units import bare, ratio, root, times, unit_name, unit_of, with_unit
 from guard.procedure.values import decimals_of
@@ -22,7 +22,7 @@ _PLAIN: Final = frozenset({"ln", "exp", "pow"})
 
 
 def unit_advice(expr: Expr, given: Type | None, wanted: Type | None) -> str:
-    """Say how to give a number of the wanted unit where one of another was given; "" where that is no reason."""
+    """Say how to make a number of the wanted unit of one of another; "" where that is not the matter."""
     mine, other = (unit_of(None if type_ is None else required(type_)) for type_ in (given, wanted))
     if mine == other or given is None or wanted is None:
         return ""
@@ -37,7 +37,7 @@ def unit_advice(expr: Expr, given: Type | None, wanted: Type | None) -> str:
     if mine is None:
         return f"write {written} * 1 {name} if it is meant so"
     if other is None:
-        return f"divide it by {'an amount' if '/' in unit_name(mine) else f'1 {unit_name(mine)}'} for the number alone"
+        return f"divide it by 1 {unit_name(mine)} for the number alone"
     return f"{unit_name(mine)} is no {name}: multiply it by a rate in {unit_name(times(other, mine, -1))}"
 
 
@@ -143,14 +143,3 @@ def odd_constant(literal: Literal, wanted: Type) -> str | None:
     if unit is None or unit == unit_of(required(wanted)):
         return None
     return f"it counts {unit_name(unit)}, expected {type_text(wanted)}"
-
-
-def unit_suggestion(found: str, units: Sequence[str]) -> str:
-    """Say which units there are."""
-    known = ", ".join(units)
-    return f"declare it: unit {found}" + (f", or write one of {known}" if known else "")
-
-
-def grouped(expr: Expr) -> str:
-    """Give an expression so that something may follow it."""
-    return text(expr) if binding(expr) > CHOICE else f"({text(expr)})"

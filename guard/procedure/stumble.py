@@ -25,6 +25,8 @@ DECLARATIONS: Final = {
     "table": "table",
     "procedure": "procedure",
     "example": "example",
+    "unit": "unit",
+    "scale": "scale",
     "def": "procedure",
     "fn": "procedure",
     "func": "procedure",

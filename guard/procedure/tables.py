@@ -23,6 +23,7 @@ from guard.procedure.lattice import (
     type_text,
 )
 from guard.procedure.listing import range_text
+from guard.procedure.measured import odd_constant
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
 from guard.procedure.text import text
@@ -159,6 +160,11 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
 
 def _check_literal(literal: Literal, type_: Type, what: str, faults: Faults) -> None:
     wanted = conforms(literal.value, type_)
+    odd = odd_constant(literal, type_)
+    if wanted is None and odd is not None:
+        faults(
+            literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write the number in that unit"
+        )
     if wanted is None:
         return
     match literal.value, type_:
@@ -173,6 +179,10 @@ def _check_kind(literal: Literal, type_: Type, what: str, faults: Faults) -> Non
     found = infer(literal, Scope(), faults)
     if found is not None and not is_number(found):
         faults(literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write a number")
+    elif odd_constant(literal, type_) is not None:
+        faults(
+            literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write the number in that unit"
+        )
 
 
 def _check_range(cell: RangeCell, low: Literal, high: Literal, faults: Faults, *, whole: bool) -> None:

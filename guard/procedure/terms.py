@@ -8,6 +8,7 @@ from lark import Token, Tree
 
 from guard.procedure import constants
 from guard.procedure.faults import MENDED
+from guard.procedure.measures import Measures
 from guard.procedure.model import AnyCell, Cell, RangeCell, ValuesCell
 from guard.procedure.nodes import (
     Aggregate,
@@ -15,6 +16,7 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
     Default,
     Expr,
     FieldOf,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from guard.procedure.faults import Faults
 
 MAX_HEIGHT: Final = 50
+
+_VALUES: Final = frozenset({"a value", "an input", "a loop's item"})
 
 # Kept for statements and values that the language is going to have.
 KEPT: Final = frozenset({"call", "confirm", "say"})
@@ -83,6 +87,7 @@ class Terms:
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
+        self.measures = Measures(faults)
 
     def name(self, part: Part, what: str) -> str:
         """Read a word that something is given as its name."""
@@ -91,6 +96,12 @@ class Terms:
             self.faults(
                 span(word),
                 f"{word.value!r} is a reserved word and cannot name {what}",
+                f"take another name, such as {word.value}_1",
+            )
+        elif word.value in self.measures.units and what in _VALUES:
+            self.faults(
+                span(word),
+                f"{word.value!r} is a unit and cannot name {what}",
                 f"take another name, such as {word.value}_1",
             )
         return str(word.value)
@@ -136,10 +147,28 @@ class Terms:
                 return self._compound(node)
             case "later" | "earlier":
                 return self._shift(node)
+            case "convert":
+                unit = self.measures.target(tree(children[1]))
+                operand = self._sub(children[0])
+                return operand if unit is None else Convert(operand, unit, at)
+            case "divide" if (quantity := self._per(node)) is not None:
+                return quantity
             case op if op in ARITHMETIC:
                 return Arithmetic(ARITHMETIC[op], self._sub(children[0]), self._sub(children[1]), at)
             case _:
                 return self.literal(node)
+
+    def _per(self, node: Node) -> Literal | None:
+        """Read `3.10 EUR/kg`, which is written as a division by the name of a unit."""
+        left, right = map(tree, node.children)
+        if left.data not in ("quantity", "divide") or right.data != "variable":
+            return None
+        if str(right.children[0]) not in self.measures.units:
+            return None
+        above = self._expression(left)
+        if not isinstance(above, Literal):
+            return None
+        return self.measures.below(above, str(right.children[0]), span(node))
 
     def _sub(self, part: Part) -> Expr:
         return self._expression(tree(part))
@@ -196,6 +225,8 @@ class Terms:
                 return constants.number(token(operand.children[0]), self.faults, negative=True, at=at)
             case "percent":
                 return constants.percent(token(operand.children[0]), self.faults, negative=True, at=at)
+            case "quantity":
+                return self._quantity(operand, at, negative=True)
             case _:
                 return Negate(self._sub(operand), at)
 
@@ -214,12 +245,19 @@ class Terms:
                 return constants.date(token(node.children[0]), self.faults)
             case "datetime":
                 return constants.moment(token(node.children[0]), self.faults)
+            case "quantity":
+                return self._quantity(node, at)
             case "number" | "minus_number" as kind:
                 negative = kind == "minus_number"
                 return constants.number(token(node.children[0]), self.faults, negative=negative, at=at)
             case kind:
                 negative = kind == "minus_percent"
                 return constants.percent(token(node.children[0]), self.faults, negative=negative, at=at)
+
+    def _quantity(self, node: Node, at: Span, *, negative: bool = False) -> Literal:
+        number, words = node.children
+        literal = constants.number(token(number), self.faults, negative=negative, at=at)
+        return self.measures.quantity(literal, tree(words), token(number))
 
     def cell(self, part: Part) -> Cell:
         """Read what a table's row asks of one parameter."""

@@ -1,4 +1,4 @@
-"""What numbers count: units and scales as parts of number types, and how they multiply, divide and convert."""
+"""What numbers count: units and scales as parts of types, and how they multiply, divide and convert."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def named_unit(name: str, amount: Fraction, of: Unit | None) -> Unit:
 
 
 def times(left: Unit | None, right: Unit | None, power: int = 1) -> Unit | None:
-    """Give the unit of `left * right`, or of `left / right` where the power is -1; None where none is left."""
+    """Give the unit of `left * right`, of `left / right` where the power is -1; None where none is left."""
     if right is None:
         return left
     mine = left or Unit((), (), (1, 1), ())
@@ -85,7 +85,7 @@ def unit_name(unit: Unit | None) -> str:
 
 
 def ratio(given: Unit | None, wanted: Unit | None) -> Fraction | None:
-    """Say what a number of one unit is multiplied by to be one of another; None where they measure other things."""
+    """Say what turns a number of one unit into one of another; None where they measure other things."""
     mine, other = given or Unit((), (), (1, 1), ()), wanted or Unit((), (), (1, 1), ())
     return Fraction(*mine.factor) / Fraction(*other.factor) if mine.base == other.base else None
 
