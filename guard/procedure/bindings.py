@@ -137,10 +137,11 @@ class _Typing:
         line, _ = faults.source.position(self.first[name].start)
         before = self.bindings[name]
         assert before is not None
+        counted = is_number(required(before)) and is_number(required(found))
         faults(
             target_span(faults.source.text, step.at, name),
             f"{name!r} is {type_text(before)} since line {line} and {type_text(found)} here",
-            "give one of the two another name",
+            "convert one of them, such as x as kg" if counted else "give one of the two another name",
         )
 
 

@@ -22,7 +22,15 @@ from guard.procedure.lattice import (
     takes,
     type_text,
 )
-from guard.procedure.measured import arithmetic_unit, called, converted, same_unit, unit_advice
+from guard.procedure.measured import (
+    arithmetic_unit,
+    called,
+    converted,
+    first_odd,
+    is_one,
+    same_unit,
+    unit_advice,
+)
 from guard.procedure.model import Numbers, Procedure, Table
 from guard.procedure.nodes import (
     Aggregate,
@@ -61,7 +69,7 @@ from guard.procedure.types import (
     StringType,
     Type,
 )
-from guard.procedure.units import bare, unit_of, with_unit
+from guard.procedure.units import bare, unit_name, unit_of, with_unit
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help
@@ -221,7 +229,9 @@ class _Inference:
         fits, unit = arithmetic_unit(expr, left, right, self.problems)
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
             self.problems(expr.right.at, "division by zero", "write another divisor")
-        return with_unit(arithmetic_type(expr.op, bare(left), bare(right)), unit) if fits else None
+        alone = expr.op == "/" and is_one(expr.right)
+        plain = bare(left) if alone else arithmetic_type(expr.op, bare(left), bare(right))
+        return with_unit(plain, unit) if fits else None
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
@@ -297,10 +307,11 @@ class _Inference:
         joined = join(required(found), fallback)
         if joined is None:
             kinds = f"{kind_text(required(found))}, {kind_text(fallback)}"
+            advice = unit_advice(expr.fallback, fallback, required(found))
             self.problems(
                 expr.at,
                 f"both sides of 'else' must be of one kind, found {kinds}",
-                "write numbers, or strings, or bools",
+                advice or "write numbers, or strings, or bools",
             )
         return joined
 
@@ -331,17 +342,17 @@ class _Inference:
         self.condition(expr.condition, scope, "if")
         then = self.of(expr.then, scope.where(expr.condition, holds=True))
         otherwise = self.of(expr.otherwise, scope.where(expr.condition, holds=False))
-        return self._joined([then, otherwise], "both sides of 'else'", expr.at)
+        arms = (expr.then, expr.otherwise)
+        return self._joined(arms, [then, otherwise], "both sides of 'else'", expr.at)
 
-    def _joined(self, found: list[Type | None], what: str, at: Span) -> Type | None:
+    def _joined(self, exprs: tuple[Expr, ...], found: list[Type | None], what: str, at: Span) -> Type | None:
         types = [type for type in found if type is not None]  # noqa: A001
         if len(types) < len(found):
             return None
         joined = join_all(types)
         if joined is None:
             kinds = ", ".join(dict.fromkeys(map(kind_text, types)))
-            alike = all(is_number(required(type)) for type in types)  # noqa: A001
-            advice = "convert them: x as kg" if alike else "write numbers, or strings, or bools"
+            advice = first_odd(exprs, types) or "write numbers, or strings, or bools"
             self.problems(at, f"{what} must be of one kind, found {kinds}", advice)
         return joined
 
@@ -349,7 +360,9 @@ class _Inference:
         if not expr.items:
             self.problems(expr.at, "an empty list has no type here", "write at least one item")
             return None
-        item = self._joined([self.of(part, scope) for part in expr.items], "items of a list", expr.at)
+        item = self._joined(
+            expr.items, [self.of(part, scope) for part in expr.items], "items of a list", expr.at
+        )
         return item and ListType(item)
 
     def _call(self, expr: Call, scope: Scope) -> Type | None:
@@ -368,9 +381,8 @@ class _Inference:
         if len(known) < len(types):
             return None
         fits, result = called(
-            expr.function,
+            expr,
             known,
-            expr.at,
             self.problems,
             lambda types: function.result(types, expr.arguments),
         )
@@ -416,7 +428,7 @@ class _Inference:
         fits, result = (
             (True, None)
             if term is None
-            else called(expr.function, [term], expr.at, self.problems, lambda types: over(types[0]))
+            else called(expr, [term], self.problems, lambda types: over(types[0]))
         )
         if term is not None and result is None and fits:
             message = f"{expr.function!r} does not take {type_text(term)}"
@@ -459,7 +471,9 @@ def _filled(expr: Expr, item: Type) -> str:
     )
     match item:
         case IntType() | PercentType() | DecimalType():
-            fallback = "0%" if isinstance(item, PercentType) else "0"
+            unit = unit_of(item)
+            zero = "0%" if isinstance(item, PercentType) else "0"
+            fallback = zero if unit is None else f"0 {unit_name(unit)}"
         case BoolType():
             fallback = "false"
         case EnumType((option, *_)):

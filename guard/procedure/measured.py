@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Final
 
 from guard.procedure.lattice import is_number, required, type_text
-from guard.procedure.nodes import Arithmetic, Comparison, Convert, Expr, Literal
+from guard.procedure.nodes import Aggregate, Arithmetic, Call, Comparison, Convert, Expr, Literal
 from guard.procedure.text import PRODUCT, text
-from guard.procedure.types import DecimalType, IntType, ListType, Type, Unit
+from guard.procedure.types import DecimalType, IntType, ListType, PercentType, Type, Unit
 from guard.procedure.units import bare, ratio, root, times, unit_name, unit_of, with_unit
 from guard.procedure.values import decimals_of
 from guard.source import Span
@@ -32,10 +32,12 @@ def unit_advice(expr: Expr, given: Type | None, wanted: Type | None) -> str:
     if ratio(mine, other) is not None and (mine is not None or (other is not None and other.scales)):
         target = name if "/" not in name else f"({name})"
         return f"convert it: {written} as {target}"
+    if mine is None and isinstance(required(given), PercentType):
+        return f"write a share of it, such as amount * {written}"
     if mine is None and isinstance(expr, Literal):
         return f"write {text(expr)} {name}"
     if mine is None:
-        return f"write {written} * 1 {name} if it is meant so"
+        return f"give it its unit where it is made, such as 0 {name}, or write {written} * 1 {name}"
     if other is None:
         return f"divide it by 1 {unit_name(mine)} for the number alone"
     return f"{unit_name(mine)} is no {name}: multiply it by a rate in {unit_name(times(other, mine, -1))}"
@@ -46,15 +48,28 @@ def same_unit(expr: Arithmetic | Comparison, left: Type, right: Type, problems: 
     if unit_of(left) == unit_of(right):
         return True
     message = f"{expr.op!r} needs one unit on both sides, found {_counted(left)} and {_counted(right)}"
-    wrong, given, wanted = (expr.right, right, left)
-    if isinstance(expr.left, Literal) and unit_of(left) is None:
-        wrong, given, wanted = (expr.left, left, right)
-    problems(expr.at, message, unit_advice(wrong, given, wanted))
+    if expr.op in {"in", "not in"}:
+        advice = f"give the items the unit of what is looked for, such as [1 {unit_name(unit_of(left))}]"
+        problems(expr.at, message, advice if unit_of(left) else unit_advice(expr.left, left, right))
+    elif unit_of(left) is None:
+        problems(expr.at, message, unit_advice(expr.left, left, right))
+    else:
+        problems(expr.at, message, unit_advice(expr.right, right, left))
     return False
 
 
+def first_odd(exprs: Sequence[Expr], types: Sequence[Type]) -> str:
+    """Say how to make the first number of another unit one of the others'; "" where there is none."""
+    numbers = [pair for pair in zip(exprs, types, strict=False) if is_number(required(pair[1]))]
+    wanted = next((type_ for _, type_ in numbers if unit_of(required(type_)) is not None), None)
+    return next((advice for expr, type_ in numbers if (advice := unit_advice(expr, type_, wanted))), "")
+
+
 def _counted(type_: Type) -> str:
-    unit = unit_of(type_)
+    return _named(unit_of(type_))
+
+
+def _named(unit: Unit | None) -> str:
     return "a number without unit" if unit is None else unit_name(unit)
 
 
@@ -69,6 +84,11 @@ def arithmetic_unit(
             return True, times(unit_of(left), unit_of(right), -1)
         case _:
             return same_unit(expr, left, right, problems), unit_of(left)
+
+
+def is_one(expr: Expr) -> bool:
+    """Whether a constant is one of a unit: what is multiplied or divided by it is the same number."""
+    return isinstance(expr, Literal) and expr.value == 1 and unit_of(expr.type) is not None
 
 
 def converted(
@@ -95,40 +115,37 @@ NUMBER: Final = Unit((), (), (1, 1), ())  # what `as number` converts into: what
 
 
 def called(
-    name: str,
+    expr: Call | Aggregate,
     types: Sequence[Type],
-    at: Span,
     problems: Problems,
     result: Callable[[list[Type]], Type | None],
 ) -> tuple[bool, Type | None]:
     """Whether a function goes together with the units of its arguments, and the type of what it gives."""
-    units = [unit for type_ in types for unit in _units(type_)]
-    if name in _PLAIN and any(units):
-        advice = "divide by one of the unit first, such as x / 1 kg"
-        problems(
-            at, f"{name!r} takes a number without unit, found {unit_name(next(filter(None, units)))}", advice
-        )
-        return False, None
-    if name == "sqrt" and any(units):
-        unit = units[0]
-        assert unit is not None
-        half = root(unit)
-        if half is None:
-            problems(at, f"{unit_name(unit)} is the square of no unit", "divide by one of the unit first")
-            return False, None
-        found = result([bare(type_) for type_ in types])
-        return True, found and with_unit(found, half)
-    if name not in KEEPING or not any(units):
+    name, units = expr.function, [unit for type_ in types for unit in _units(type_)]
+    if not any(units) or name not in KEEPING | _PLAIN | {"sqrt"}:
         return True, result(list(types))
-    numbers = units[:1] if name == "round" else units
-    if len(set(numbers)) > 1:
-        listed = ", ".join(dict.fromkeys(unit_name(unit) for unit in numbers))
-        problems(
-            at, f"{name!r} needs one unit, found {listed}", f"convert them: x as {unit_name(numbers[0])}"
-        )
+    unit = next(filter(None, units))
+    match name:
+        case "sqrt":
+            kept, problem = root(unit), (f"{unit_name(unit)} is the square of no unit", _DIVIDE)
+            fits = kept is not None
+        case _ if name in _PLAIN:
+            fits, kept = False, None
+            problem = (f"{name!r} takes a number without unit, found {unit_name(unit)}", _DIVIDE)
+        case _:
+            numbers = units[:1] if name == "round" else units
+            fits, kept = len(set(numbers)) == 1, numbers[0]
+            listed = " and ".join(dict.fromkeys(map(_named, numbers)))
+            exprs = expr.arguments if isinstance(expr, Call) else (expr.term,)
+            problem = (f"{name!r} needs one unit, found {listed}", first_odd(exprs, types))
+    if not fits:
+        problems(expr.at, *problem)
         return False, None
     found = result([bare(type_) for type_ in types])
-    return True, found and with_unit(found, numbers[0])
+    return True, found and with_unit(found, kept)
+
+
+_DIVIDE: Final = "divide it by one of its unit first, such as x / 1 kg"
 
 
 def _units(type_: Type) -> list[Unit | None]:

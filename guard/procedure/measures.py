@@ -11,13 +11,13 @@ from lark import Token, Tree
 
 from guard.procedure import constants
 from guard.procedure.faults import Faults, suggestion
+from guard.procedure.nodes import Literal
 from guard.procedure.types import DecimalType, IntType, Unit
 from guard.procedure.units import base_unit, named_unit, times, unit_of, with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from guard.procedure.nodes import Literal
     from guard.source import Span
 
 NUMBER: Final = "number"  # what `as` takes for no unit
@@ -35,7 +35,7 @@ class Measures:
     def declare(self, node: Tree[Token]) -> None:
         """Read `unit kg`, `unit g = 0.001 kg` or `scale thousand = 1000`."""
         word, amount, *more = node.children
-        of = [*filter(None, more)]
+        of = [part for part in more if isinstance(part, Tree)]
         name = str(word)
         if name == NUMBER or name in self.units:
             line = f"declared already, in line {self.places[name].line}" if name in self.units else "no unit"
@@ -56,6 +56,16 @@ class Measures:
             return None
         base = self.of(_tree(of[0])) if of else None
         return None if of and base is None else named_unit(name, Fraction(read.value), base)
+
+    def one(self, word: Token) -> Literal | None:
+        """Report the name of a unit where a value should stand, and read it as one of it; None for other names."""
+        unit = self.units.get(str(word))
+        if unit is None:
+            return None
+        at = constants.place(word)
+        advice = f"write the number in front of it: 1 {word}"
+        self.faults(at, f"{str(word)!r} is a unit and no value", advice)
+        return Literal(1, IntType(unit), at)
 
     def below(self, literal: Literal, word: str, at: Span) -> Literal | None:
         """Give `3.10 EUR/kg` for `3.10 EUR` that is divided by the name of a unit; None for anything else."""

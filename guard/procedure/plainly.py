@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import known_in
 from guard.procedure.expression import Scope, conversions
+from guard.procedure.measured import is_one
 from guard.procedure.model import (
     Assign,
     Branch,
@@ -132,6 +133,8 @@ def unitless(expr: Expr, shares: Mapping[Span, Fraction]) -> Expr:
             return replace(expr, type=bare(expr.type))
         case Convert(operand):
             return _multiplied(of(operand), shares[expr.at], expr.at)
+        case Arithmetic("*" | "/", left, right) if is_one(right):
+            return of(left)
         case Name():
             return expr
         case FieldOf(record):

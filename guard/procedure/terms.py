@@ -122,7 +122,8 @@ class Terms:
         at, children = span(node), parts(node)
         match node.data:
             case "variable":
-                return Name(str(token(children[0])), at)
+                word = token(children[0])
+                return self.measures.one(word) or Name(str(word), at)
             case "field_of":
                 return FieldOf(self._sub(children[0]), str(token(children[1])), at)
             case "negate":
@@ -158,17 +159,20 @@ class Terms:
             case _:
                 return self.literal(node)
 
-    def _per(self, node: Node) -> Literal | None:
-        """Read `3.10 EUR/kg`, which is written as a division by the name of a unit."""
+    def _per(self, node: Node) -> Expr | None:
+        """Read `3.10 EUR/kg`, also behind a `*`: the name of a unit behind a stroke is no divisor."""
         left, right = map(tree, node.children)
-        if left.data not in ("quantity", "divide") or right.data != "variable":
+        word = str(right.children[0]) if right.data == "variable" else ""
+        if word not in self.measures.units or left.data not in ("quantity", "multiply", "divide"):
             return None
-        if str(right.children[0]) not in self.measures.units:
-            return None
-        above = self._expression(left)
-        if not isinstance(above, Literal):
-            return None
-        return self.measures.below(above, str(right.children[0]), span(node))
+        match self._expression(left):
+            case Literal() as above:
+                return self.measures.below(above, word, span(node))
+            case Arithmetic("*", many, Literal() as above, at) if left.data != "quantity":
+                price = self.measures.below(above, word, Span(above.at.start, span(node).end))
+                return price and Arithmetic("*", many, price, Span(at.start, span(node).end))
+            case _:
+                return None
 
     def _sub(self, part: Part) -> Expr:
         return self._expression(tree(part))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from guard.procedure.types import (
@@ -62,7 +63,7 @@ def _added(left: Powers, right: Powers, power: int) -> Powers:
 def root(unit: Unit) -> Unit | None:
     """Give the unit whose square a unit is; None where there is none."""
     exponents = [exponent for part in (unit.scales, unit.powers, unit.base) for _, exponent in part]
-    numbers = [round(number**0.5) for number in unit.factor]
+    numbers = [isqrt(number) for number in unit.factor]
     whole = all(number * number == square for number, square in zip(numbers, unit.factor, strict=True))
     if not whole or any(exponent % 2 for exponent in exponents):
         return None

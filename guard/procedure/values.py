@@ -37,6 +37,7 @@ from guard.procedure.types import (
     Type,
     Value,
 )
+from guard.procedure.units import bare, unit_name
 
 DIGITS: Final = 40  # of a number in a trace, an input or a result
 STRING_LENGTH: Final = 10_000  # characters of a string; a text has no limit here
@@ -237,6 +238,8 @@ def equal(left: Value, right: Value) -> bool:
 def wanted(type: Type) -> str:  # noqa: A002
     """Say what a type asks for, in words: `a whole number`, `one of "DE", "AT"`."""
     match type:
+        case IntType(unit) | DecimalType(_, unit) if unit is not None:
+            return f"{wanted(bare(type))}, in {unit_name(unit)}"
         case IntType():
             return "a whole number"
         case DecimalType(None):

@@ -17,6 +17,7 @@ from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk
 from guard.procedure.model import Extract, If, Judge, Step, StepKind, While
 from guard.procedure.types import NULL, ListType, OptionalType, RecordType, TextType, Type, Value
+from guard.procedure.units import counts
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
 
@@ -55,6 +56,10 @@ _QUOTE: Final = (
 _NULL: Final = "Where the text does not say a value whose type ends in `?`, write `null`."
 _NULL_QUOTED: Final = (
     "Where the text does not say a value whose type ends in `?`, write `null`, without a quote."
+)
+
+_UNIT: Final = (
+    "What stands behind the type of such a value is its unit: write the number in that unit, alone."
 )
 
 
@@ -103,6 +108,8 @@ def _rules(program: Program) -> Iterator[str]:
         yield _READ
     if any(step.quote for step in read):
         yield _QUOTE
+    if any(counts(step.type) for step in read):
+        yield _UNIT
     if any(holds_null(step.type) for step in read):
         yield _NULL_QUOTED if any(step.quote and may_be_null(step.type) for step in read) else _NULL
 

@@ -10,8 +10,8 @@ from typing import Final
 from guard.procedure.expected import Cell, Decision, Expected
 from guard.procedure.types import (
     BoolType,
-    DateType,
     DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     IntType,

@@ -17,6 +17,7 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
     Default,
     Expr,
     FieldOf,
@@ -394,6 +395,8 @@ def python(expr: Expr) -> str:
             return str(value)
         case Literal(Null.NULL):
             return "NULL"
+        case Convert():
+            raise AssertionError(expr)  # units are settled before anything is computed
         case IsNull(operand, negated):
             return f"({python(operand)} is {'not ' if negated else ''}NULL)"
         case Default(value, fallback):

@@ -310,6 +310,8 @@ class Walk:
             case n.Default(value=left, fallback=right):
                 found = self.of(left, env)
                 return self.of(right, env) if found is t.NULL else found
+            case n.Convert():
+                raise AssertionError(expr)  # units are settled before anything is computed
             case n.Not(operand=operand):
                 return not self.of(operand, env)
             case n.Logic(op="and", left=left, right=right):
