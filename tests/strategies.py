@@ -118,7 +118,7 @@ class _Writer:
     def statement(self, indent: str, depth: int) -> None:
         kinds = ["whole", "amount", "flag", "date", "moment", "between", "maybe", "default"]
         if depth == 0:
-            kinds += ["extract", "read", "judge", "require", "do"]
+            kinds += ["extract", "read", "judge", "require", "do", "ask"]
         if depth < 2:
             kinds += ["if", "for", "while", "there"]
         match self.pick(*kinds):
@@ -128,14 +128,8 @@ class _Writer:
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
-            case "maybe" | "default" | "there" as kind:
+            case "maybe" | "default" | "there" | "ask" as kind:
                 self.nullable(kind, indent, depth)
-            case "extract" if self.draw(st.booleans()):
-                target = self.name("y")
-                where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
-                self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote', '')}{where}")
-                self.maybes.append(target)
-                self.decided[target] = "maybe"
             case "date":
                 self.assign(indent, "t", self.days, self.later())
             case "moment":
@@ -185,6 +179,12 @@ class _Writer:
             case "maybe":
                 choice = f"if {self.test()} then {self.pick(kept, 'null')} else {self.pick(*self.ints)}"
                 self.assign(indent, "m", self.maybes, f"if b > 3 then null else {choice}")
+            case "ask":
+                target = self.name("y")
+                where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
+                self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote', '')}{where}")
+                self.maybes.append(target)
+                self.decided[target] = "maybe"
             case "default":
                 self.assign(indent, "d", self.amounts, f"({kept} else {self.pick(*self.ints)}) * 0.5 to 2")
             case _:

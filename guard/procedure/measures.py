@@ -58,7 +58,7 @@ class Measures:
         return None if of and base is None else named_unit(name, Fraction(read.value), base)
 
     def one(self, word: Token) -> Literal | None:
-        """Report the name of a unit where a value should stand, and read it as one of it; None for other names."""
+        """Report the name of a unit where a value should stand and read it as one of it; None for others."""
         unit = self.units.get(str(word))
         if unit is None:
             return None
