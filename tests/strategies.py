@@ -97,6 +97,11 @@ class _Writer:
             return f"{left} {self.shift()}"
         return f"{self.pick('min', 'max')}({left}, {self.pick(*self.days)}, date({self.pick(*self.moments)}))"
 
+    def sooner(self) -> str:
+        """A moment before or behind another."""
+        by = f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
+        return f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
+
     def amount(self) -> str:
         """An expression of decimals, to be rounded."""
         left = self.pick(*self.amounts, "0.10", "12.50")
@@ -133,12 +138,7 @@ class _Writer:
             case "date":
                 self.assign(indent, "t", self.days, self.later())
             case "moment":
-                by = (
-                    f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
-                )
-                self.assign(
-                    indent, "m", self.moments, f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
-                )
+                self.assign(indent, "m", self.moments, self.sooner())
             case "between":
                 names = self.pick("days", "moments")
                 known = self.days if names == "days" else self.moments
