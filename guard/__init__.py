@@ -3,7 +3,8 @@
 What programs may import from here is public and keeps its names:
 
 * `load(text, name="<string>")` gives a `Library`, whose `procedures` are compiled `Procedure`s by name;
-  it raises `ProcedureError`, which has every problem of the text.
+  it raises `ProcedureError`, which has every problem of the text. Texts that it imports are given as
+  `files={"tables/fees.proc": ...}`, or as a function from such a path to a text.
 * `Procedure`: `accept` reads inputs from JSON data; `reference` carries it out. `formatted` lays a text out.
 * `Checker(procedure, inputs, nonce=...)`: `feed` it a trace in pieces, `close` it, then see its `verdict`
   and `violations`; `report` sums it up.

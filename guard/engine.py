@@ -13,7 +13,7 @@ import asyncio
 import logging
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -47,6 +47,8 @@ from guard.upstream.base import ClientCall, Upstream
 log = logging.getLogger(__name__)
 
 SERVERS_FAULT = 500  # statuses from here on are for the operator to know
+SLICE = 512  # characters that a run is told at once; a flood of short lines takes a few milliseconds
+BUSY_S = 0.002  # that a run may have worked before others get their turn
 
 T = TypeVar("T")
 
@@ -120,7 +122,9 @@ class _Driver:
         self._finished = False
         self._open: Open | None = None
         self._stream: AsyncGenerator[Text | Ended] | None = None
+        self._slices: Iterator[Text] = iter(())  # what is left of a piece too long to be told at once
         self._checked_s = 0.0  # spent in the run itself
+        self._busy_s = 0.0  # of that, since others had their turn
 
     def begin(self) -> None:
         """Ask the run what it wants first."""
@@ -131,6 +135,9 @@ class _Driver:
     async def next(self) -> Emit | Finish | None:
         """Perform one command, or take one event where none is left. Give what the client may have."""
         if not self._commands:
+            if self._busy_s > BUSY_S:
+                self._busy_s = 0.0
+                await asyncio.sleep(0)
             self._tell(await self._event())
             return None
         match self._commands.popleft():
@@ -155,18 +162,27 @@ class _Driver:
     def _tell(self, event: RunEvent) -> None:
         before = perf_counter()
         self._commands.extend(self._run.handle(event))
-        self._checked_s += perf_counter() - before
+        spent = perf_counter() - before
+        self._checked_s += spent
+        self._busy_s += spent
 
     async def _event(self) -> RunEvent:
         assert self._stream is not None, "a run that neither waits nor reads is finished"
+        rest = None if self.deadline.over else next(self._slices, None)
+        if rest is not None:
+            return rest
         try:
-            return await self.deadline.guard(self._stream.__anext__)
+            event = await self.deadline.guard(self._stream.__anext__)
         except TimeoutError:
             return OutOfTime()
         except UpstreamError as error:
             return Failed(error)
         except StopAsyncIteration:
             return Failed(UpstreamProtocolError("the answer ended without its end"))
+        if isinstance(event, Text) and len(event.text) > SLICE:
+            self._slices = _sliced(event)
+            return next(self._slices)
+        return event
 
     async def _wait(self, seconds: float) -> RunEvent:
         try:
@@ -180,6 +196,7 @@ class _Driver:
         if self._open is None or command.generation != self._open.generation:
             return  # never opened, since the client went away before
         self._open = None
+        self._slices = iter(())  # nobody reads on
         stream, self._stream = self._stream, None
         try:
             if stream is not None:
@@ -245,6 +262,13 @@ class _Driver:
         return self._loop.time() - self._started
 
 
+def _sliced(event: Text) -> Iterator[Text]:
+    """Cut a long piece. Its tokens count once all of it was told."""
+    for at in range(0, len(event.text), SLICE):
+        last = at + SLICE >= len(event.text)
+        yield Text(event.text[at : at + SLICE], event.tokens if last else 0)
+
+
 class _Deadline:
     """One timer for a whole run: `asyncio.timeout` around every piece would cost more than the piece.
 
@@ -253,18 +277,18 @@ class _Deadline:
 
     def __init__(self, when: float) -> None:
         self._waiting: asyncio.Task[object] | None = None
-        self._over = self._cancelled = False
+        self.over = self._cancelled = False
         self._timer = asyncio.get_running_loop().call_at(when, self._expire)
 
     def _expire(self) -> None:
-        self._over = True
+        self.over = True
         if self._waiting is not None:
             self._cancelled = True
             self._waiting.cancel()
 
     async def guard(self, wait: Callable[[], Awaitable[T]]) -> T:
         """Wait for something; raises `TimeoutError` where the time is over first."""
-        if self._over:
+        if self.over:
             raise TimeoutError
         task = asyncio.current_task()
         assert task is not None

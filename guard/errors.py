@@ -6,6 +6,7 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     ├─ ProcedureError       the author of a procedure (many problems, each with place and caret)
     ├─ ConfigError          the operator
     ├─ RequestError         the client
+    │  └─ ConversationError
     ├─ UpstreamError        the network and the model server
     │  ├─ UpstreamConnectError
     │  ├─ UpstreamTimeout
@@ -99,6 +100,18 @@ class RequestError(GuardError):
         super().__init__(message)
         self.message, self.param, self.code, self.type = message, param, code, type
         self.http_status = status
+
+
+class ConversationError(RequestError):
+    """A procedure with tool steps was to be run: they are read, checked and shown, but not run yet."""
+
+    def __init__(self, procedure: str, steps: Sequence[str]) -> None:
+        listed = ", ".join(steps[:5]) + (", ..." if len(steps) > 5 else "")
+        message = (
+            f"procedure {procedure!r} has steps that call tools, confirm or say (step {listed}): it can be "
+            "linted and shown, but running such procedures over a conversation is not possible yet"
+        )
+        super().__init__(message, code="conversation_procedure")
 
 
 class UpstreamError(GuardError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import date, timedelta
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, Final
@@ -152,18 +153,23 @@ def snap(given: Given, _: Given) -> Any:
     return {"net_income": net, "benefit": max(benefit, least)}
 
 
+def years_between(earlier: date, later: date) -> int:
+    return later.year - earlier.year - ((later.month, later.day) < (earlier.month, earlier.day))
+
+
 def redundancy(given: Given, _: Given) -> Any:
     """In closed form: how many of the years counted began at 41 or later, and how many below 22."""
-    age, years = given["age"], given["years"]
-    if years < 2:
-        return EndKind.DENY
-    if age - years < 14:
+    born, started, after = given["born"], given["started"], given["dismissed"] + timedelta(days=1)
+    if not date(2024, 4, 6) <= given["dismissed"] <= date(2025, 4, 5) or started <= born:
         return EndKind.ESCALATE
-    counted = min(years, 20)
-    late = min(max(age - 41, 0), counted)
-    early = min(max(22 - (age - counted), 0), counted)
+    if years_between(started, after) < 2:
+        return EndKind.DENY
+    counted = min(years_between(started, after), 20)
+    # Whole years from a birthday to the day after, where the leap day's birthday is the first of March.
+    age = years_between(born, after)
+    late, early = min(max(age - 41, 0), counted), counted - min(max(age - 22, 0), counted)
     weeks = counted + Fraction(late - early, 2)
-    return {"weeks": weeks, "pay": half_up(weeks * min(given["weekly_pay"], 700), CENT)}
+    return {"years": counted, "weeks": weeks, "pay": half_up(weeks * min(given["weekly_pay"], 700), CENT)}
 
 
 # --- money ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from fractions import Fraction
 from typing import Any, Final
 
@@ -165,8 +166,12 @@ SITUATIONS: Final[Mapping[str, st.SearchStrategy[Situation]]] = {
     ),
     "reconciliation": situation(_books()),
     "redundancy": situation(
-        records(age=st.integers(16, 70), years=st.integers(0, 26), weekly_pay=money(1000))
-        | records(age=st.integers(36, 70), years=st.integers(2, 22), weekly_pay=money(1000))
+        records(
+            born=st.dates(date(1955, 1, 1), date(2008, 12, 31)) | st.just(date(1984, 2, 29)),
+            started=st.dates(date(2000, 1, 1), date(2023, 12, 31)),
+            dismissed=st.dates(date(2024, 4, 1), date(2025, 4, 10)) | st.just(date(2025, 2, 28)),
+            weekly_pay=money(1000),
+        )
     ),
     "snap": situation(
         records(

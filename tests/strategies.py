@@ -48,6 +48,7 @@ class _Writer:
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
     maybes: list[str] = field(default_factory=lambda: ["o", "q"])  # numbers that may be null
+    lists: list[str] = field(default_factory=lambda: ["xs"])
     days: list[str] = field(default_factory=lambda: ["day"])
     moments: list[str] = field(default_factory=lambda: ["at"])
     decided: dict[str, str] = field(default_factory=dict)  # target -> kind
@@ -63,12 +64,20 @@ class _Writer:
     @property
     def known(self) -> list[list[str]]:
         """The names of each kind."""
-        return [self.ints, self.amounts, self.flags, self.days, self.moments, self.maybes]
+        return [
+            self.ints,
+            self.amounts,
+            self.flags,
+            self.lists,
+            self.days,
+            self.moments,
+            self.maybes,
+        ]
 
     def whole(self, depth: int = 0) -> str:
         """A whole-number expression."""
         left = self.pick(*self.ints, "1", "7", "20")
-        match self.pick("leaf", "+", "-", "*", "neg", "min", "if", "()") if depth < 2 else "leaf":
+        match self.pick("leaf", "+", "-", "*", "neg", "min", "if", "()", "last") if depth < 2 else "leaf":
             case "leaf":
                 return left
             case "neg":
@@ -79,10 +88,24 @@ class _Writer:
                 return f"(if {self.test()} then {left} else {self.pick(*self.ints, '3')})"
             case "*":
                 return f"{left} * {self.draw(st.integers(2, 9))}"
+            case "last":
+                return f"last(append({self.pick(*self.lists)}, {self.whole(depth + 1)}))"
             case "()":
                 return f"({self.whole(depth + 1)}) - ({self.whole(depth + 1)})"
             case operator:
                 return f"{left} {operator} {self.whole(depth + 1)}"
+
+    def series(self) -> str:
+        """A list of whole numbers."""
+        items = self.pick(*self.lists)
+        return self.pick(
+            f"append({items}, {self.whole(1)})",
+            f"[x * 2 for x in {items} if x > {self.pick(*self.ints)}]",
+            f"[x for x in {items}]",
+            f"{self.pick('sort', 'reverse', 'distinct')}({items})",
+            f"sort(x for x in {items} by -x{self.pick('', ' desc')})",
+            f"concat({items}, [{self.whole(1)}, 4])",
+        )
 
     def shift(self) -> str:
         """What stands behind a date that is moved."""
@@ -90,17 +113,17 @@ class _Writer:
         unit = self.pick("days", "weeks", "months down", "months up", "years down")
         return f"{self.pick('+', '-')} {few} mod 40 {unit}"
 
+    def moment(self) -> str:
+        """An expression of moments."""
+        by = f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
+        return f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
+
     def later(self) -> str:
         """An expression of dates."""
         left = self.pick(*self.days, "2026-01-31")
         if self.draw(st.booleans()):
             return f"{left} {self.shift()}"
         return f"{self.pick('min', 'max')}({left}, {self.pick(*self.days)}, date({self.pick(*self.moments)}))"
-
-    def sooner(self) -> str:
-        """A moment before or behind another."""
-        by = f"{self.pick(*self.ints, '36')} mod 90 {self.pick('hours', 'minutes', 'seconds', 'days')}"
-        return f"{self.pick(*self.moments)} {self.pick('+', '-')} {by}"
 
     def amount(self) -> str:
         """An expression of decimals, to be rounded."""
@@ -121,7 +144,7 @@ class _Writer:
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["whole", "amount", "flag", "date", "moment", "between", "maybe", "default"]
+        kinds = ["whole", "amount", "flag", "list", "date", "moment", "between", "maybe", "default"]
         if depth == 0:
             kinds += ["extract", "read", "judge", "require", "do", "ask"]
         if depth < 2:
@@ -131,6 +154,8 @@ class _Writer:
                 self.assign(indent, "n", self.ints, self.whole())
             case "amount":
                 self.assign(indent, "d", self.amounts, f"{self.amount()} to 2")
+            case "list":
+                self.assign(indent, "l", self.lists, self.series())
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
             case "maybe" | "default" | "there" | "ask" as kind:
@@ -138,27 +163,13 @@ class _Writer:
             case "date":
                 self.assign(indent, "t", self.days, self.later())
             case "moment":
-                self.assign(indent, "m", self.moments, self.sooner())
+                self.assign(indent, "m", self.moments, self.moment())
             case "between":
                 names = self.pick("days", "moments")
                 known = self.days if names == "days" else self.moments
                 self.assign(indent, "n", self.ints, f"{self.pick(*known)} - {self.pick(*known)}")
-            case "read":
-                target = self.name("x")
-                self.lines.append(f"{indent}extract {target}: date from note where {target} >= 2000-01-01")
-                self.days.append(target)
-                self.decided[target] = "date"
-            case "extract":
-                target = self.name("x")
-                quote = self.pick(" quote", "")
-                self.lines.append(f"{indent}extract {target}: int from note{quote} where {target} <= 50")
-                self.ints.append(target)
-                self.decided[target] = "int"
-            case "judge":
-                target = self.name("j")
-                self.lines.append(f'{indent}judge {target}: bool from note asking "Is it so?"')
-                self.flags.append(target)
-                self.decided[target] = "bool"
+            case "read" | "extract" | "judge" as kind:
+                self.decide(kind, indent)
             case "require":
                 end = self.pick('deny "No."', 'escalate "Ask."', "return { whole: 0, part: c }")
                 self.lines.append(f"{indent}require {self.test()} else {end}")
@@ -171,6 +182,26 @@ class _Writer:
                 self.repeat(indent, depth)
             case _:
                 self.loop(indent, depth)
+
+    def decide(self, kind: str, indent: str) -> None:
+        """A step whose value the model decides."""
+        match kind:
+            case "read":
+                target = self.name("x")
+                self.lines.append(f"{indent}extract {target}: date from note where {target} >= 2000-01-01")
+                self.days.append(target)
+                self.decided[target] = "date"
+            case "extract":
+                target = self.name("x")
+                quote = self.pick(" quote", "")
+                self.lines.append(f"{indent}extract {target}: int from note{quote} where {target} <= 50")
+                self.ints.append(target)
+                self.decided[target] = "int"
+            case _:
+                target = self.name("j")
+                self.lines.append(f'{indent}judge {target}: bool from note asking "Is it so?"')
+                self.flags.append(target)
+                self.decided[target] = "bool"
 
     def nullable(self, kind: str, indent: str, depth: int) -> None:
         """A step that makes, fills or tests a value that may be null."""
@@ -202,8 +233,7 @@ class _Writer:
         kept = [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
-        # What a block makes is its own.
-        self.ints, self.amounts, self.flags, self.days, self.moments, self.maybes = kept
+        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = kept
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")

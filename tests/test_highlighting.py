@@ -19,6 +19,7 @@ PATTERNS = [(re.compile(part.get("match") or part["begin"]), part) for part in P
 
 # Where each word that may also be a name stands when it is none.
 SOFT = {
+    "import": 'import "a.proc"',
     "version": 'version "1"',
     "numbers": "numbers round up",
     "record": "record A {",
@@ -27,6 +28,12 @@ SOFT = {
     "procedure": "procedure p(",
     "example": "example p",
     "decide": "  decide x = 1",
+    "tool": "tool find(id: string) -> int reads",
+    "always": "always confirm before writes",
+    "no": "always no a after b",
+    "before": "always confirm before writes",
+    "after": "always no a after b",
+    "with": '  confirm a(b) with c else deny "x"',
     "list": "list of int",
     "of": "list of int",
     "from": "  extract a: int from b",
@@ -36,6 +43,8 @@ SOFT = {
     "to": "a to 2",
     "at": "at most 3",
     "most": "at most 3",
+    "by": "sort(x for x in xs by x.price)",
+    "desc": "sort(x for x in xs desc)",
     **{unit: f"  due = ordered + 3 {unit}" for unit in UNITS},
     "down": "  due = ordered + 3 months down",
     "up": "  due = ordered + n years up",

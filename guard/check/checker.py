@@ -21,7 +21,7 @@ from typing import Final
 from guard.check import order
 from guard.check.compare import Fault, Finding, examine
 from guard.check.quotes import Sources
-from guard.check.replay import Executable, Sent, Walk, look_ahead
+from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
@@ -78,19 +78,23 @@ class Checker:
     ) -> None:
         self.verdict = Verdict.PENDING
         self.violations: list[Violation] = []
-        self.observed: list[tuple[Expected, Value]] = []  # verified steps and their values, in order
         self.program, self.inputs, self.nonce = program, inputs, nonce
         self._stop_at_first, self._tolerant = stop_at_first, tolerant
         self._lines = Lines(limits)
+        self._hold = self._lines.hold
         self._walk = Walk.start(program, inputs)
         self._phase = Phase.OPENING
         self._sources = Sources()
-        self._places: dict[str, int] = {}  # path of a verified step -> its index in `observed`
+        self._steps: list[Expected] = []  # the verified ones, in order
+        self._decided: dict[int, Value] = {}  # what the model decided, by index in `_steps`
+        self._places: dict[str, int] = {}  # path of a verified step -> its index, as far as it was asked for
         self._passes: dict[str, int] = {}  # path of a loop's header -> how many passes it has
         self._verified: list[str] = []
         self._behind: list[str] = []  # lines since the last verified one
         self._before_answer: Walk | None = None  # what a premature answer was given instead of
         self._deaf = self._walk.due is None  # reads no further
+        if self._deaf:
+            self._lines.end()
         self._closed = False
         self._resume(verified)
 
@@ -105,6 +109,11 @@ class Checker:
         if len(self._verified) > 1:
             self._verified = ["".join(self._verified)]
         return self._verified[0] if self._verified else ""
+
+    @property
+    def observed(self) -> list[tuple[Expected, Value]]:
+        """The verified steps and their values, in order."""
+        return [(step, self._value(index)) for index, step in enumerate(self._steps)]
 
     @property
     def violation(self) -> Violation | None:
@@ -135,17 +144,30 @@ class Checker:
         """What the execution was sent, step by step: None where it took its computed value."""
         return tuple(self._walk.sent)
 
+    @property
+    def steps(self) -> int | None:
+        """How many steps the whole execution has, those that are still due computed.
+
+        None where that hangs on what was never decided.
+        """
+        if self._walk.ending is not None:
+            return None if self._walk.undetermined else len(self._walk.sent)
+        return count_steps(self.program, self.inputs, self._walk.sent)
+
     # --- what comes in -----------------------------------------------------------------------------
 
     def feed(self, text: str) -> list[Judgement]:
         """Take a piece of the response, return what it settled."""
+        judgements: list[Judgement] = []
+        if self._hold(text):
+            return judgements
         if self._closed:
             raise InvalidState("a checker was fed after it was closed")
-        judgements: list[Judgement] = []
-        for item in () if self._deaf or self._lines.hold(text) else self._lines.feed(text):
-            if self._deaf:
-                break
+        for item in () if self._deaf else self._lines.feed(text):
             self._take(item, judgements)
+            if self._deaf:
+                self._lines.end()
+                break
         return judgements
 
     def close(self, finish_reason: str | None = "stop") -> list[Judgement]:
@@ -157,6 +179,7 @@ class Checker:
                 self._end_cut(last, judgements)
             else:
                 self._end_of_text(last, judgements)
+        self._lines.end()
         self._closed = True
         return judgements
 
@@ -197,8 +220,14 @@ class Checker:
             self._too_long(line, out)
             return
         due = self._walk.due
-        if self._phase is Phase.STEPS and due is not None and _is_canonical(line, due):
+        if (
+            due is not None
+            and self._phase is Phase.STEPS
+            and (line.text == due.text or _is_canonical(line, due))
+        ):
             self._accept(due, line, None, out)
+        elif self._phase is Phase.OPENING and self.nonce and line.text == self._begin(self.nonce):
+            self._open(line, self.nonce)
         elif self._phase is Phase.CLOSING and line.text == render.end(self.nonce or ""):
             self._finish(line)
         else:
@@ -243,12 +272,18 @@ class Checker:
 
     def _take_begin(self, begin: Begin, line: RawLine, out: list[Judgement]) -> None:
         if self._phase is Phase.OPENING and self._opens(begin):
-            self.nonce = begin.nonce
-            self._phase = Phase.STEPS
-            self._keep(line)
+            self._open(line, begin.nonce)
         else:
             self._blame(self._alien(), begin.at, self._wanted(), line.text, out)
             self._pass(Phase.OPENING)
+
+    def _begin(self, nonce: str) -> str:
+        return render.begin(self.program.name, nonce)
+
+    def _open(self, line: RawLine, nonce: str) -> None:
+        self.nonce = nonce
+        self._phase = Phase.STEPS
+        self._keep(line.raw)
 
     def _take_end(self, end: End, line: RawLine, out: list[Judgement]) -> None:
         mine = self._is_mine(end.nonce)
@@ -271,7 +306,7 @@ class Checker:
 
     def _finish(self, line: RawLine) -> None:
         self._phase = Phase.OVER
-        self._keep(line)
+        self._keep(line.raw)
         if self.verdict is Verdict.PENDING:
             self.verdict = Verdict.PASSED
 
@@ -324,7 +359,7 @@ class Checker:
             return Kind.MALFORMED
         if self._phase is Phase.OVER:
             return Kind.EXTRA_STEP
-        known = self._places.get(step.path)
+        known = self._place(step.path)
         if known is not None:
             return Kind.REPEATED_STEP if self._repeats(known, step) else Kind.SELF_CORRECTION
         due = self._walk.due
@@ -345,38 +380,48 @@ class Checker:
 
     def _repeats(self, index: int, step: Line) -> bool:
         """Whether a line says what a verified one said."""
-        expected, value = self.observed[index]
+        expected = self._steps[index]
         finding = examine(expected, step, self._sources)
         if expected.decision is None:
             return finding.fault is None
-        return finding.value is not None and equal(finding.value, value)
+        return finding.value is not None and equal(finding.value, self._value(index))
+
+    def _value(self, index: int) -> Value:
+        value = self._decided[index] if index in self._decided else self._steps[index].value
+        assert not isinstance(value, Unknown)
+        return value
+
+    def _place(self, path: str) -> int | None:
+        """Where a step stands among the verified ones, None where it does not."""
+        for index in range(len(self._places), len(self._steps)):
+            self._places[self._steps[index].path] = index
+        return self._places.get(path)
 
     # --- what is right -----------------------------------------------------------------------------
 
     def _accept(self, due: Expected, line: RawLine, value: Value | None, out: list[Judgement]) -> None:
         decided = due.decision is not None
-        self._walk.send(value if decided else None)
         carried = value if value is not None and decided else due.value
         assert not isinstance(carried, Unknown)
-        self.observed.append((due, carried))
-        self._places[due.path] = len(self.observed) - 1
+        walk = self._walk
+        if decided:
+            walk.send(value)
+            self._decided[len(self._steps)] = carried
+        else:
+            walk.send(None)
         if due.kind is StepKind.LOOP and isinstance(carried, int):
             self._passes[due.path] = carried
-        self._keep(line)
+        self._steps.append(due)
+        raw = line.raw
+        if self._behind or self.violations:
+            self._keep(raw)
+        else:
+            self._verified.append(raw)
         out.append(
-            StepVerified(
-                path=due.path,
-                kind=due.kind,
-                label=due.label,
-                target=due.target,
-                value=carried,
-                text=line.raw,
-                at=line.at,
-                end=line.end,
-                decided=decided,
-            )
+            StepVerified(due.path, due.kind, due.label, due.target, carried, raw, line.at, line.end, decided)
         )
-        self._note_end()
+        if walk.ending is not None:
+            self._note_end()
 
     def _note_end(self) -> None:
         ending = self._walk.ending
@@ -386,10 +431,12 @@ class Checker:
         if ending.kind in {EndKind.RETURN, EndKind.DENY, EndKind.ESCALATE}:
             self._phase = Phase.CLOSING
 
-    def _keep(self, line: RawLine) -> None:
+    def _keep(self, raw: str) -> None:
         if not self.violations:
-            self._verified += [*self._behind, line.raw]
-            self._behind.clear()
+            if self._behind:
+                self._verified += self._behind
+                self._behind.clear()
+            self._verified.append(raw)
 
     def _ignore(self, line: RawLine, why: str, out: list[Judgement]) -> None:
         self._behind.append(line.raw)
@@ -437,7 +484,7 @@ class Checker:
         due = self._walk.due
         match self._phase:
             case Phase.OPENING:
-                return render.begin(self.program.name, self.nonce or render.HOLE)
+                return self._begin(self.nonce or render.HOLE)
             case Phase.STEPS:
                 return render.outline(due) if due is not None else "what was never decided"
             case Phase.CLOSING:
@@ -475,13 +522,13 @@ class Checker:
         before = self._before_answer
         if before is not None and before.due is not None and before.due.path == path:
             answered = self._phase in {Phase.CLOSING, Phase.OVER}
-            if answered and self.observed and self.observed[-1][0].kind in _ENDS:
-                answer, _ = self.observed.pop()
-                del self._places[answer.path]
+            if answered and self._steps and self._steps[-1].kind in _ENDS:
+                answer = self._steps.pop()
+                self._places.pop(answer.path, None)
             self._walk, self._phase = before, Phase.STEPS
         self._before_answer = None
 
 
 def _is_canonical(line: RawLine, due: Expected) -> bool:
     """Whether a line is the guard's own spelling of the step that is due: most are, and need no reading."""
-    return due.decision is None and line.text == render.canonical(due)
+    return due.text is None and due.decision is None and line.text == render.canonical(due)

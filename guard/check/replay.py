@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Unknown
 from guard.procedure.model import StepKind
+from guard.procedure.steps import MAX_STEPS
 from guard.procedure.types import Value
 
-STEPS: Final = 20_000  # of one execution; a trace may not have more lines
 AHEAD: Final = 2_000  # steps that are looked ahead for one that was written
 
 Sent = Value | Unknown | None
@@ -40,17 +40,14 @@ class Walk:
     def send(self, value: Sent) -> None:
         """Go past the step that is due."""
         self.sent.append(value)
-        self._go_on(value)
-
-    def skip(self) -> None:
-        """Go past the step that is due with what the guard knows of it."""
-        self.send(UNKNOWN if self.due is not None and self.due.decision is not None else None)
-
-    def _go_on(self, value: Sent) -> None:
         try:
             self.due = self.execution.send(value)
         except StopIteration as stop:
             self.due, self.ending = None, stop.value
+
+    def skip(self) -> None:
+        """Go past the step that is due with what the guard knows of it."""
+        self.send(UNKNOWN if self.due is not None and self.due.decision is not None else None)
 
     @property
     def undetermined(self) -> bool:
@@ -61,7 +58,8 @@ class Walk:
     def start(cls, program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent] = ()) -> Walk:
         """Start an execution and carry it as far as `sent` does."""
         walk = cls(program.execute(inputs))
-        walk._go_on(None)
+        walk.send(None)  # starts it
+        walk.sent.clear()
         for value in sent:
             if walk.due is None:
                 break
@@ -82,7 +80,7 @@ def look_ahead(
 
 
 def count_steps(
-    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = STEPS
+    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = MAX_STEPS
 ) -> int | None:
     """How many steps the whole execution has, carried on behind `sent` with computed values.
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from guard.check.checker import Checker
-from guard.check.replay import count_steps
 from guard.check.verdict import Verdict, Violation
 from guard.procedure.expected import Ending
 
@@ -88,7 +87,7 @@ def count(checker: Checker, classes: Mapping[str, str]) -> StepCounts:
         str(classes.get(step.path, "verified" if step.decision is None else "model_decided"))
         for step, _ in checker.observed
     )
-    expected = count_steps(checker.program, checker.inputs, checker.sent)
+    expected = checker.steps
     return StepCounts(
         expected=expected,
         verified=ended["verified"],

@@ -62,7 +62,7 @@ class Violation:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)  # never changed; not frozen, since one is made for every line
 class StepVerified:
     """One line that is right. `text` is the line as written with its end, `end` the offset behind it.
 

@@ -27,6 +27,7 @@ from guard.check.verdict import Verdict
 from guard.cli import demo
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
+from guard.config.folder import Folder, decoded
 from guard.engine import read_clock
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
 from guard.procedure.execute import Program, reference
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
 
     lint = add("lint", _lint, "check procedure files, all problems at once")
     lint.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
+    _root_argument(lint)
     lint.add_argument("--json", action="store_true", help="problems as JSON")
 
     fmt = add("fmt", _fmt, "lay procedure files out canonically, in place")
@@ -176,6 +178,7 @@ def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--procedure", metavar="NAME", help="which one; default: the only one that no other carries out"
     )
+    _root_argument(parser)
     parser.add_argument(
         "--form",
         type=Form,
@@ -183,6 +186,12 @@ def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
         default=Form.WORK,
         metavar="|".join(Form),
         help="what a line of a trace shows (default %(default)s)",
+    )
+
+
+def _root_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--root", metavar="DIR", type=Path, help="the folder that imports stay in; default: the file's own"
     )
 
 
@@ -202,11 +211,9 @@ def _text(file: str | Path) -> str:
     """
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8-sig")
     except OSError as error:
         raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    return decoded(data)
 
 
 def _written(file: Path) -> str:
@@ -217,12 +224,21 @@ def _written(file: Path) -> str:
         raise ProcedureError([Problem(file=str(file), line=1, column=1, message=str(error))]) from None
 
 
-def _library(file: Path) -> Library:
-    return load(_written(file), str(file))
+def _library(file: Path, root: Path | None) -> Library:
+    """Load a procedure file; what it imports is below the folder `root`, by default its own."""
+    inside = file.parent if root is None else root
+    try:
+        path = Path(os.path.normpath(file.absolute())).relative_to(os.path.normpath(inside.absolute()))
+    except ValueError:
+        raise RequestError(f"--root: {file} is not below {inside}") from None
+    return load(_written(file), str(file), files=Folder(inside), path=path.as_posix())
 
 
 def _program(arguments: argparse.Namespace) -> Program:
-    return _chosen(_library(arguments.file), arguments)
+    """Give the procedure that is to be run. Raises `ConversationError` where it cannot be."""
+    program = _chosen(_library(arguments.file, arguments.root), arguments)
+    program.require_runnable()
+    return program
 
 
 def _chosen(library: Library, arguments: argparse.Namespace) -> Program:
@@ -236,6 +252,8 @@ def _named(library: Library, arguments: argparse.Namespace) -> Program:
     names = ", ".join(programs)
     if arguments.procedure:
         raise RequestError(f"{arguments.file}: has no procedure {arguments.procedure!r}; it has {names}")
+    if not programs:
+        raise RequestError(f"{arguments.file}: has no procedure, only what others import")
     inner = {name for program in programs.values() for name in program.callees}
     outer = [program for name, program in programs.items() if name not in inner]
     if len(outer) != 1:
@@ -281,9 +299,10 @@ def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
     problems: list[Problem] = []
     for file in arguments.files:
         try:
-            problems.extend(_library(file).warnings)
+            found = _library(file, arguments.root).warnings
         except ProcedureError as error:
-            problems.extend(error.problems)
+            found = error.problems
+        problems += [problem for problem in found if problem not in problems]  # files may share imports
     errors = sum(problem.severity == "error" for problem in problems)
     if arguments.json:
         fields = ("file", "line", "column", "severity", "message", "help")
@@ -331,7 +350,7 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 def _show(arguments: argparse.Namespace, out: Terminal) -> int:
-    library = _library(arguments.file)
+    library = _library(arguments.file, arguments.root)
     program = _chosen(library, arguments)
     given = arguments.inputs
     inputs = (
@@ -339,8 +358,9 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
         if given is None
         else program.accept(_json_object(given, "--inputs"), read_clock())
     )
-    instructions = prompt.instructions(program)
-    closing = None if inputs is None else prompt.closing(program, inputs, SHOWN_NONCE)
+    run = not program.tool_steps
+    instructions = prompt.instructions(program) if run else None
+    closing = prompt.closing(program, inputs, SHOWN_NONCE) if run and inputs is not None else None
     if arguments.json:
         out.json(
             {
@@ -353,6 +373,11 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
                 "compiled": compiled(library.module, program),
             }
         )
+        return OK
+    if instructions is None:
+        out.line(program.numbered)
+        out.line()
+        out.line(out.styled("# it has tool steps and is not run yet: there is no prompt for it", Style.FAINT))
         return OK
     out.line(out.styled("# in the leading system message", Style.FAINT))
     out.line(instructions)
@@ -452,7 +477,7 @@ def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
 
     def ready(addresses: Addresses) -> None:
         out.line(f"serving {addresses.client}/v1, admin {addresses.admin}")
-        out.line(f"procedures: {', '.join(config.programs)}")
+        out.line(f"procedures: {', '.join(config.bindable)}")
 
     run(build(config), ready=ready)
     return OK

@@ -8,6 +8,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from guard.config.folder import Folder
 from guard.errors import ConfigError, ProcedureError
 from guard.procedure.execute import Program
 from guard.procedure.load import load
@@ -29,8 +30,8 @@ def load_procedures(paths: Sequence[Path] | None) -> Mapping[str, Program]:
     problems: Problems = []
     programs: dict[str, Program] = {}
     origins: dict[str, str] = {}
-    for key, file in _shipped() if paths is None else _files(paths, problems):
-        for name, program in _compile(key, file, problems).items():
+    for key, root, file in _shipped() if paths is None else _files(paths, problems):
+        for name, program in _compile(key, root, file, problems).items():
             if name in programs:
                 message = f"procedure {name!r} is defined twice, in {origins[name]} and in {file}; rename one"
                 problems.append((key, message))
@@ -41,38 +42,44 @@ def load_procedures(paths: Sequence[Path] | None) -> Mapping[str, Program]:
     return programs
 
 
-def _shipped() -> Iterator[tuple[str, Traversable]]:
+def _shipped() -> Iterator[tuple[str, Traversable, Traversable]]:
     folders = sorted(resources.files(SHIPPED).iterdir(), key=lambda entry: entry.name)
     for folder in folders:
         if folder.is_dir():
             files = sorted(folder.iterdir(), key=lambda entry: entry.name)
-            yield from (("procedures", file) for file in files if file.name.endswith(SUFFIX))
+            yield from (("procedures", folder, file) for file in files if file.name.endswith(SUFFIX))
 
 
-def _files(paths: Sequence[Path], problems: Problems) -> Iterator[tuple[str, Path]]:
-    """Each file with the key that names it; a folder stands for all procedure files below it."""
+def _files(paths: Sequence[Path], problems: Problems) -> Iterator[tuple[str, Path, Path]]:
+    """Each file with the key that names it and the folder that it may import from.
+
+    A folder stands for all procedure files below it, which may import each other.
+    """
     for index, path in enumerate(paths):
         key = f"procedures[{index}]"
         if path.is_dir():
             files = sorted(path.rglob(f"*{SUFFIX}"))
             if not files:
                 problems.append((key, f"no file below {str(path)!r} ends in {SUFFIX}"))
-            yield from ((key, file) for file in files)
+            yield from ((key, path, file) for file in files)
         elif path.is_file():
-            yield key, path
+            yield key, path.parent, path
         else:
             problems.append((key, f"there is no file or folder {str(path)!r}"))
 
 
-def _compile(key: str, file: Traversable | Path, problems: Problems) -> Mapping[str, Program]:
+def _compile(
+    key: str, root: Traversable | Path, file: Traversable | Path, problems: Problems
+) -> Mapping[str, Program]:
+    folder, name = Folder(root), str(file)
+    path = name.removeprefix(str(root)).lstrip("/")
     try:
-        library = load(file.read_text(encoding="utf-8"), str(file))
+        library = load(folder(path), name, files=folder, path=path)
     except ProcedureError as error:
-        problems.extend((key, str(problem)) for problem in error.problems)
-    except UnicodeDecodeError as error:
-        problems.append((key, f"{file} is not UTF-8 text: {error.reason} at byte {error.start}"))
-    except OSError as error:
-        problems.append((key, f"{file} cannot be read: {error.strerror}"))
+        said = [(key, str(problem)) for problem in error.problems]
+        problems.extend(pair for pair in said if pair not in problems)  # an imported file is read often
+    except ValueError as error:
+        problems.append((key, f"{file} {error}"))
     else:
         for warning in library.warnings:
             log.warning("%s", warning)

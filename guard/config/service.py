@@ -16,7 +16,7 @@ from guard.config.settings import (
     ScriptedUpstream,
     UpstreamSettings,
 )
-from guard.errors import ConfigError
+from guard.errors import ConfigError, ConversationError
 from guard.procedure.execute import Program
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
@@ -88,8 +88,8 @@ class Service:
 
 def build(config: Config, environment: Mapping[str, str] = os.environ) -> Service:
     """Make what requests share. Raises `ConfigError` with all that is wrong."""
-    programs = config.programs
-    problems: list[tuple[str, str]] = []
+    programs = config.bindable
+    problems = _unbindable(config)
     upstreams: dict[str, Upstream] = {}
     for name, settings in config.upstreams.items():
         try:
@@ -116,6 +116,19 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
         observer=_observer(config, metrics, environment),
         metrics=metrics,
     )
+
+
+def _unbindable(config: Config) -> list[tuple[str, str]]:
+    """Report routes to procedures that cannot be run."""
+    problems: list[tuple[str, str]] = []
+    for index, route in enumerate(config.routes):
+        program = config.programs.get(route.procedure or "")
+        try:
+            if program is not None:
+                program.require_runnable()
+        except ConversationError as error:
+            problems.append((f"routes[{index}].procedure", error.message))
+    return problems
 
 
 def _instructed(program: Program) -> Instructed:

@@ -301,8 +301,13 @@ class Config(_Section):
         """The compiled procedures by name. Raises `ConfigError` with all their problems."""
         return load_procedures(self.procedures)
 
+    @property
+    def bindable(self) -> Mapping[str, Program]:
+        """Those of the procedures that can be run: the ones without tool steps."""
+        return {name: program for name, program in self.programs.items() if not program.tool_steps}
+
 
 def default_config() -> Config:
     """Give what counts without a file: the local model, a model name for each shipped procedure."""
-    programs = Config().programs
+    programs = Config().bindable
     return Config(routes=tuple(Route(model=name, procedure=name, override=True) for name in programs))

@@ -15,6 +15,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     NullType,
     OptionalType,
     PercentType,
@@ -32,6 +33,8 @@ QUOTES: Final = 8
 LIST_ITEMS: Final = 100  # where nothing bounds a list
 MAX_ITEMS: Final = 1_000
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SIGNED = re.compile(r"-?[0-9.]+%?")
 _DIGIT = Chars((("0", "9"),))
 _ONE_TO_NINE = Chars((("1", "9"),))
 _HEX = Chars((("0", "9"), ("a", "f"), ("A", "F")))
@@ -104,6 +107,10 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
             return choice(*(Literal(quoted(option)) for option in options))
         case StringType() | TextType():
             return STRING if spelling is None or len(spelling) <= STRING_CHARS else Literal(spelling)
+        case NothingType() | ListType(item=NothingType()):
+            return Literal("[]")
+        case ListType(item=item) if spelling is not None:
+            return _known_list(item, spelling)
         case ListType(item=item):
             return _list(hole(item), LIST_ITEMS if at_most is None else at_most)
         case RecordType(fields=fields):
@@ -134,6 +141,32 @@ def _number(spelling: str | None, kind: str, places: int | None) -> Node:
         parts.append(Literal("%"))
     fraction = f"x{'any' if places is None else places}x{most}" if most else ""
     return Terminal(f"{kind}{whole}{fraction}", sequence(*parts))
+
+
+def _known_list(item: Type, spelling: str) -> Node:
+    """Make a list wide enough for the one that is right; one beyond all bounds is given."""
+    strings = [len(string[0]) - 2 for string in _STRING.finditer(spelling)]
+    items = spelling.count(",") + 1
+    if max(strings, default=0) > STRING_CHARS or items > MAX_ITEMS:
+        return Literal(spelling)
+    # The longest number of all, so that one rule is wide enough for each.
+    numbers = [number[0] for number in _SIGNED.finditer(_STRING.sub("", spelling))]
+    whole = max((len(number.partition(".")[0]) for number in numbers), default=0)
+    decimals = max((len(number.partition(".")[2].rstrip("%")) for number in numbers), default=0)
+    wide = "9" * whole + ("." + "9" * decimals if decimals else "")
+    return _list(_widened(item, wide), max(LIST_ITEMS, items))
+
+
+def _widened(type_: Type, wide: str) -> Node:
+    match type_:
+        case IntType() | DecimalType() | PercentType():
+            return hole(type_, wide)
+        case ListType(item=item) if not isinstance(item, NothingType):
+            return _list(_widened(item, wide), LIST_ITEMS)
+        case RecordType(fields=fields):
+            return _record([(field.name, _widened(field.type, wide)) for field in fields])
+        case _:
+            return hole(type_)
 
 
 def _list(item: Node, most: int) -> Node:

@@ -16,6 +16,7 @@ from guard.dialect.holes import NULL, PASS, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
+from guard.errors import InvalidState
 from guard.procedure.execute import Numbered, Program, head
 from guard.procedure.expected import Form
 from guard.procedure.lattice import may_be_null, required
@@ -23,6 +24,7 @@ from guard.procedure.model import (
     Assign,
     Branch,
     Check,
+    Confirm,
     Deny,
     Do,
     End,
@@ -30,9 +32,11 @@ from guard.procedure.model import (
     Extract,
     For,
     If,
+    Invoke,
     Judge,
     Require,
     Return,
+    Say,
     Step,
     While,
 )
@@ -139,6 +143,8 @@ class _Outline:
                 return sequence(*self._condition(step, base, above), _either(then, refused))
             case Check():
                 return sequence(*self._condition(step, base, above), _TRUE, then)
+            case Invoke() | Confirm() | Say():
+                raise InvalidState(f"step {step.number} has no line: steps like it are not run")
             case _:
                 return self._line(step, base, above, then)
 

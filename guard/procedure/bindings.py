@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from guard.procedure.doubt import is_known
 from guard.procedure.expression import Scope, infer
-from guard.procedure.lattice import is_number, join, required, type_text
+from guard.procedure.lattice import depth, is_empty, is_number, join, required, type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import Assign, Do, Extract, For, If, Judge, Procedure, Step
+from guard.procedure.model import Assign, Do, Extract, For, If, Invoke, Judge, Procedure, Step
+from guard.procedure.nodes import ListOf
 from guard.procedure.presence import NOTHING, Paths, presence
-from guard.procedure.types import DecimalType, IntType, ListType, OptionalType, Type
+from guard.procedure.types import DecimalType, IntType, ListType, NothingType, OptionalType, Type
 from guard.procedure.units import unit_of, with_unit
 from guard.source import Span
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # A sum in a loop may gain decimals in every pass (`x = x * 1.5`). After so many rounds they are left open.
 WIDEN_AFTER: Final = 4
+
+MAX_DEPTH: Final = 20  # of lists and records in each other: `x = [x]` would go on for ever
 
 Bindings = dict[str, Type | None]
 
@@ -48,6 +51,9 @@ def given(step: Step, scope: Scope) -> Type | None:
         case Do(procedure=name):
             callee = scope.procedures.get(name)
             return callee.result if callee is not None and is_known(callee.result) else None
+        case Invoke(tool=name):
+            tool = scope.tools.get(name)
+            return tool.result if tool is not None and is_known(tool.result) else None
         case For(items=items):
             found = infer(items, scope, _ignored)
             return found.item if isinstance(found, ListType) else None
@@ -112,7 +118,25 @@ class _Typing:
                 changed |= self._visit(step, widen=turn > WIDEN_AFTER)
         for name, step, found in self.clashes.values():
             self._clash(faults, name, step, found)
+        for name, type_ in self.bindings.items():
+            if type_ is not None and is_empty(type_):
+                self._empty(faults, name)
         return self.scope
+
+    def _empty(self, faults: Faults, name: str) -> None:
+        """Report a list that nothing is ever put into: nobody knows what it is a list of."""
+        item = isinstance(self.bindings[name], NothingType)
+        self.bindings[name] = None
+        if item:
+            for step in self.steps:
+                if isinstance(step, For) and step.variable == name and isinstance(step.items, ListOf):
+                    faults(step.items.at, "a loop goes through a list that is empty", "leave the loop out")
+            return
+        faults(
+            target_span(faults.source.text, self.first[name], name),
+            f"nothing is ever put into the list {name!r}",
+            f"put something into it, such as {name} = append({name}, 1), or leave it out",
+        )
 
     def _visit(self, step: Step, *, widen: bool) -> bool:
         """Let a step add to the type of its name; whether that has changed."""
@@ -124,7 +148,7 @@ class _Typing:
             return False
         before = self.bindings[name]
         joined = found if before is None else join(before, found)
-        if joined is None:
+        if joined is None or depth(joined) > MAX_DEPTH:
             self.clashes.setdefault(id(step), (name, step, found))
             return False
         if widen and joined != before and is_number(required(joined)):
@@ -152,5 +176,7 @@ def given_name(step: Step) -> str | None:
             return name
         case Extract(target=name) | Judge(target=name):
             return name
+        case Invoke(target=target):
+            return target
         case _:
             return None

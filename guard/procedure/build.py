@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from guard.procedure import constants
-from guard.procedure.declared import SIMPLE_TYPES, Types, count, twice
+from guard.procedure import constants, tools
+from guard.procedure.declared import SIMPLE_TYPES, Types, count, elsewhere, twice
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
+from guard.procedure.imports import Imported
 from guard.procedure.model import (
+    Always,
     Assign,
     Branch,
     Check,
@@ -24,6 +26,7 @@ from guard.procedure.model import (
     Judge,
     Module,
     Numbers,
+    Origin,
     Parameter,
     Procedure,
     Require,
@@ -31,6 +34,7 @@ from guard.procedure.model import (
     Row,
     Step,
     Table,
+    Tool,
     While,
 )
 from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf
@@ -47,27 +51,30 @@ MAX_BOUND: Final = 10_000
 MAX_STEPS: Final = 2_000
 
 
-def build(tree_: Node, faults: Faults) -> Module | None:
+def build(tree_: Node, faults: Faults, imported: Imported | None = None) -> Module | None:
     """Give the model of a tree; what is wrong with single words of it goes to `faults`.
 
     None where the text is larger than a file may be. Types named in `faults.doubtful` may be declared in
     lines that could not be read.
     """
-    builder = _Builder(faults)
+    builder = _Builder(faults, imported or Imported())
     module = builder.module(tree_)
     return None if builder.steps > MAX_STEPS else module
 
 
 class _Builder:
-    def __init__(self, faults: Faults) -> None:
-        self.faults = faults
+    def __init__(self, faults: Faults, imported: Imported) -> None:
+        self.faults, self.imported = faults, imported
         self.terms = Terms(faults)
-        self.types = Types(faults, self.terms)
+        self.terms.measures.units.update(imported.units)
+        self.types = Types(faults, self.terms, imported)
         self.steps = 0
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
         self.clock: Clock | None = None
         self.tables: dict[str, Table] = {}
+        self.tools: dict[str, Tool] = {}
+        self.rules: list[Always] = []
         self.procedures: dict[str, Procedure] = {}
         self.examples: dict[str, Example] = {}
         self.seen: dict[tuple[str, str], Token] = {}
@@ -79,20 +86,34 @@ class _Builder:
                 self.types.declare(node)
             elif node.data in ("unit_of", "scale"):
                 self.terms.measures.declare(node)
-        for node in declarations:
+        for node in sorted(declarations, key=lambda node: node.data != "numbers"):  # rule all procedures
             self._declare(node)
-        named = {name: self.types.named(name) for name in self.types.declared}
+        named = {**self.imported.types, **{name: self.types.named(name) for name in self.types.declared}}
         return Module(
             version=None if self.version is None else constants.unescaped(self.version, self.faults),
             numbers=self.numbers[1] if self.numbers else Numbers(),
             records={name: type_ for name, type_ in named.items() if isinstance(type_, RecordType)},
             enums={name: type_ for name, type_ in named.items() if isinstance(type_, EnumType)},
-            tables=self.tables,
-            procedures=self.procedures,
+            tables={**self.imported.tables, **self.tables},
+            procedures={**self.imported.procedures, **self.procedures},
             examples=self.examples,
             clock=self.clock,
             units=self.terms.measures.units,
+            tools={**self.imported.tools, **self.tools},
+            rules=(*self.imported.rules.values(), *self.rules),
+            file=self.faults.source.name,
+            origins={**self.imported.origins, **self._origins()},
         )
+
+    def _origins(self) -> dict[tuple[str, str], Origin]:
+        declared = {("type", name): token(node.children[0]) for name, node in self.types.declared.items()}
+        declared |= {key: word for key, word in self.seen.items() if key[0] != "example"}
+        source = self.faults.source
+        return {
+            key: Origin(source.name, source.position(span(word).start)[0])
+            for key, word in declared.items()
+            if key[1] != MENDED
+        }
 
     def _declare(self, node: Node) -> None:
         match node.data:
@@ -108,6 +129,10 @@ class _Builder:
                 self.clock = Clock(constants.unescaped(token(node.children[0]), self.faults), span(node))
             case "table":
                 self._table(node)
+            case "tool":
+                self._tool(node)
+            case rule if rule in tools.RULES:
+                self.rules.append(tools.rule(node, self.faults))
             case "procedure":
                 self._procedure(node)
             case "example":
@@ -153,6 +178,8 @@ class _Builder:
     def _new(self, kind: str, word: Token) -> bool:
         """Whether a name is new among its kind; if not, that is reported."""
         self.terms.name(word, f"a {kind}")
+        if elsewhere(self.faults, self.imported, kind, word):
+            return False
         first = self.seen.setdefault((kind, str(word)), word)
         if first is not word and word != MENDED:
             twice(self.faults, word, kind, first)
@@ -171,6 +198,13 @@ class _Builder:
         )
         if self._new("table", word):
             self.tables[table.name] = table
+
+    def _tool(self, node: Node) -> None:
+        name, parameters, result, effect = parts(node)
+        word, takes = token(name), self._parameters(parameters, "tool")
+        tool = tools.tool(word, takes, self.types.resolve(result), token(effect), self.faults)
+        if self._new("tool", word):
+            self.tools[tool.name] = tool
 
     def _hit(self, node: Node) -> Hit:
         policy = " ".join(str(word) for word in parts(node) if word is not None)
@@ -210,6 +244,7 @@ class _Builder:
             parameters=self._parameters(parameters, "procedure", text=True),
             result=self.types.resolve(result),
             body=self._block(tree(block), ""),
+            numbers=self.numbers[1] if self.numbers else Numbers(),
             at=span(word),
         )
         if self._new("procedure", word):
@@ -278,6 +313,8 @@ class _Builder:
                     label=label,
                     at=at,
                 )
+            case kind if kind in tools.STEPS:
+                return tools.step(node, number, label, self.terms, lambda end, of: self._end(end, of, None))
             case "extract" | "judge":
                 return self._decision(node, number, label)
             case "for":

@@ -11,8 +11,9 @@ from guard.procedure.evaluate import Compiled, Env, compiled
 from guard.procedure.expected import UNKNOWN, Cell, Form, Unknown, Working, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
-from guard.procedure.lattice import is_number, required
-from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
+from guard.procedure.lattice import depth, is_number, required
+from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
+from guard.procedure.plain import Operands, Plain, plain
 from guard.procedure.text import text
 from guard.procedure.types import (
     NULL,
@@ -27,6 +28,7 @@ from guard.procedure.types import (
 )
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
+MOST_PARTS: Final = 100_000  # of a list, all that is in its items counted
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none
 
 Key = tuple[str | int, ...]
@@ -50,6 +52,7 @@ class Leaf:
     finish: Finish
     copied: bool
     bare: bool | None
+    heavy: bool  # a list of lists or records, whose parts may be shared and so many more than it seems
     symbol: str | None = None
     unwritten: bool = False
 
@@ -62,6 +65,8 @@ class Leaf:
         carried, seen = self.finish(found)
         if self.copied and shown is not env:
             seen = self.expression.evaluate(shown)
+        if self.heavy and parts_of(carried) > MOST_PARTS:
+            raise EvaluationError(f"a value of more than {MOST_PARTS:,} parts arose")
         try:
             spelling = self.spell(seen)
         except Unspellable as reason:
@@ -93,6 +98,13 @@ class Body:
 
     leaves: tuple[Leaf, ...]
     tail: str
+    plain: Plain | None = None
+
+    def refill(self, operands: Operands) -> tuple[Cell, ...]:
+        """Give the cells of a line that was written the plain way."""
+        assert self.plain is not None
+        env = self.plain.env(operands)
+        return self.fill(env, env)[1]
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, tuple[Cell, ...]]:
         """Give the value that is carried on and the cells. Raises `EvaluationError`."""
@@ -123,7 +135,11 @@ def body(expr: Expr, type: Type, scope: Scope, form: Form, rule: Rule | None = N
             leaf = _leaf(key, lead, compiled(inner, scope), kind, scope=scope, rule=rule)
             leaves.append(_formed(leaf, inner, form))
             lead = ""
-    return Body(tuple(leaves), lead)
+    match leaves:
+        case [Leaf(key=(), symbol=None, expression=expression, bare=bool(bare))]:
+            return Body(tuple(leaves), lead, plain(expression, type, bare=bare))
+        case _:
+            return Body(tuple(leaves), lead)
 
 
 def argument(expr: Expr, type: Type, scope: Scope) -> Leaf:  # noqa: A002
@@ -138,7 +154,8 @@ def _formed(leaf: Leaf, expr: Expr, form: Form) -> Leaf:
         case Form.WORK:
             return leaf
         case Form.FULL:
-            return leaf if isinstance(expr, Literal) else replace(leaf, symbol=text(expr))
+            constant = isinstance(expr, Literal) or expr == ListOf(())
+            return leaf if constant else replace(leaf, symbol=text(expr))
 
 
 def _leaf(
@@ -160,10 +177,34 @@ def _leaf(
         finish=_finish(type, rule, scope),
         copied=copied,
         bare=_bare(expression, type, copied=copied),
+        heavy=depth(type) > 1,
     )
 
 
+def parts_of(value: Value) -> int:
+    """Count what a value is made of, up to a little more than may be."""
+    parts = 0
+    waiting: list[Value] = [value]
+    while waiting and parts <= MOST_PARTS:
+        parts += 1
+        match waiting.pop():
+            case tuple() as items:
+                waiting.extend(items)
+            case dict() as fields:
+                waiting.extend(fields.values())
+            case _:
+                pass
+    return parts
+
+
 def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # noqa: A002
+    match expression.expr:
+        case ListOf(()):
+            return True
+        case Aggregate(function="list"):
+            return None  # its terms may be the values themselves
+        case _:
+            pass
     if not expression.single:
         return False
     if copied and (expression.type == type or not is_number(required(type))):

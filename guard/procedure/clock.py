@@ -50,7 +50,7 @@ def check_clock(module: Module, faults: Faults) -> None:
         return
     if not is_zone(clock.zone):
         faults(clock.at, f"there is no time zone {clock.zone[:60]!r}", suggested_zone(clock.zone))
-    inputs = [parameter for procedure in module.procedures.values() for parameter in procedure.parameters]
+    inputs = [parameter for procedure in module.own_procedures.values() for parameter in procedure.parameters]
     timed = [parameter for parameter in inputs if parameter.name in TIMED]
     for parameter in timed:
         wanted = type_text(TIMED[parameter.name])

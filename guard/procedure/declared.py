@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from guard.procedure import constants
 from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, suggestion
+from guard.procedure.imports import Imported
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 from guard.procedure.types import (
     BoolType,
@@ -62,8 +63,8 @@ FOREIGN_TYPES: Final = {
 class Types:
     """The types that a text declares, each resolved when it is first asked for."""
 
-    def __init__(self, faults: Faults, terms: Terms) -> None:
-        self.faults, self.terms = faults, terms
+    def __init__(self, faults: Faults, terms: Terms, imported: Imported) -> None:
+        self.faults, self.terms, self.imported = faults, terms, imported
         self.declared: dict[str, Node] = {}
         self.resolved: dict[str, Type] = {}
         self.resolving: list[str] = []
@@ -76,7 +77,7 @@ class Types:
             self.faults(span(name), f"{word!r} is a type of the language", "take another name")
         elif word in self.declared:
             twice(self.faults, name, "type", self.declared[word])
-        else:
+        elif not elsewhere(self.faults, self.imported, "type", name):
             self.declared[word] = node
 
     def resolve(self, part: Part, *, text: bool = False) -> Type:
@@ -189,9 +190,15 @@ class Types:
             )
         elif name in self.declared:
             return self.named(name)
+        elif name in self.imported.types:
+            return self.imported.types[name]
         elif name not in self.faults.doubtful or name.lower() in FOREIGN_TYPES:
             known = FOREIGN_TYPES.get(name.lower())
-            help_text = f"write {known}" if known else suggestion(name, [*SIMPLE_TYPES, *self.declared])
+            help_text = (
+                f"write {known}"
+                if known
+                else suggestion(name, [*SIMPLE_TYPES, *self.declared, *self.imported.types])
+            )
             self.faults(span(word), f"there is no type {name!r}", help_text)
         return MYSTERY
 
@@ -212,6 +219,15 @@ def twice(faults: Faults, word: Token, kind: str, first: Node | Token) -> None:
         f"there is {article} {kind} {str(word)!r} already, in line {line}",
         "leave one of them out" if kind == "example" else "rename one of them",
     )
+
+
+def elsewhere(faults: Faults, imported: Imported, kind: str, word: Token) -> bool:
+    """Report a name that an imported file declares, and where; whether one does."""
+    origin = imported.origins.get((kind, str(word)))
+    if origin is None:
+        return False
+    faults(span(word), f"there is a {kind} {str(word)!r} already, in {origin.place}", "rename one of them")
+    return True
 
 
 def count(text: Token, low: int, high: int, what: str, faults: Faults) -> int:

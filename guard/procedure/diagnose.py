@@ -147,20 +147,26 @@ def _outside(at: Stumble) -> Finding | None:
     return Finding(
         at.span,
         f"expected a declaration, found {at.found}",
-        "steps stand indented below a procedure; others are version, numbers, now, record, enum, table "
-        "and example",
+        "steps stand below a procedure, indented; others are import, version, numbers, now, record, enum, "
+        "table, tool, always, example",
     )
 
 
 def _signature(at: Stumble) -> Finding | None:
-    """Explain the first line of a procedure or table."""
-    if at.first not in ("PROCEDURE", "TABLE") or len(at.line) < 2:
+    """Explain the first line of a procedure, table or tool."""
+    if at.first not in ("PROCEDURE", "TABLE", "TOOL") or len(at.line) < 2:
         return None
     kind, name = str(at.line[0]), str(at.line[1])
     if "__ANON_0" in at.accepts:
         return Finding(at.span, f"a {kind} says what it gives", "write -> and a type, such as -> int")
     if at.accepts == {"LPAR"}:
         return Finding(at.span, f"a {kind} says what it takes", f"write {kind} {name}(a: int) -> int")
+    if kind == "tool" and at.ends and at.before == "NAME" and at.line[-2].type != "__ANON_0":
+        message = f"a tool reads or writes, found {quoted(at.line[-1])}"
+        return Finding(place(at.line[-1]), message, "write reads or writes")
+    if kind == "tool" and at.ends and at.before != "__ANON_0" and "_NL" not in at.accepts:
+        advice = "add reads, or writes where it changes anything"
+        return Finding(at.span, "a tool says what it does", advice)
     if kind == "table" and at.kind == "RPAR" and at.before == "LPAR":
         return Finding(at.span, "a table has at least one input", f"write table {name}(x: int)")
     if kind == "table" and at.ends and at.before == "COMMA" and at.open is None:
@@ -232,6 +238,14 @@ def _declaration(at: Stumble) -> Finding | None:
             return Finding(at.span, "an enum's values are separated by |", 'write "a" | "b"')
         case "ENUM" if at.accepts == {"STRING"}:
             return Finding(at.span, "an enum's values are texts in quotes", 'write "a" | "b"')
+        case "ALWAYS":
+            advice = (
+                "write always confirm before writes, always find_user before writes, or always no a after b"
+            )
+            return Finding(at.span, f"this is no rule for calls of tools, found {at.found}", advice)
+        case "IMPORT" if at.accepts == {"STRING"}:
+            advice = 'write import "tables/fees.proc"'
+            return Finding(at.span, "an import names a file as a text in quotes", advice)
         case "VERSION" if at.accepts == {"STRING"}:
             return Finding(at.span, "a version is a text in quotes", 'write version "1.2"')
         case "NOW":

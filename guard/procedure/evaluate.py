@@ -15,8 +15,10 @@ from guard.errors import InvalidState
 from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
 from guard.procedure.expression import Scope, infer
-from guard.procedure.functions import FUNCTIONS, EvaluationError, arithmetic, shift
+from guard.procedure.functions import EvaluationError, arithmetic, shift
 from guard.procedure.lattice import is_time
+from guard.procedure.library import FUNCTIONS
+from guard.procedure.lists import ordered
 from guard.procedure.lookup import lookup
 from guard.procedure.nodes import (
     Aggregate,
@@ -43,6 +45,7 @@ from guard.procedure.types import (
     NULL,
     BoolType,
     EnumType,
+    IntType,
     ListType,
     OptionalType,
     RecordType,
@@ -51,7 +54,7 @@ from guard.procedure.types import (
     Type,
     Value,
 )
-from guard.procedure.values import spell, speller
+from guard.procedure.values import Unspellable, spell, speller
 from guard.source import Span
 
 SHOWN_STRING: Final = 40  # characters of a string that still stands by value
@@ -63,10 +66,24 @@ Show = Callable[[Env, Env], str | Hole | Working]
 Part = str | Show
 
 _ANY_BOOL: Final = Hole(BoolType(), free=True)
+_HOLE: Final = Hole(IntType())
+_spelled: Final = speller(IntType())
 
 
 class _OutOfSight(Exception):  # noqa: N818 (caught by the aggregate whose variable it is)
     """A term would have to show the variable of its aggregate by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Shows a variable that holds whole numbers."""
+
+    name: str
+
+    def __call__(self, env: Env, shown: Env) -> str | Hole:  # noqa: ARG002
+        """Give its value, or a hole for that."""
+        value = shown[self.name]
+        return _HOLE if value is UNKNOWN else _spelled(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +233,8 @@ class _Compiler:
 
     def _shown(self, evaluate: Evaluate, type: Type, expr: Expr) -> Part:  # noqa: A002
         """Show an operand by value where its type allows it, else by name."""
+        if isinstance(type, IntType) and isinstance(expr, Name):
+            return Operand(expr.name)
         by_name = self._written(expr)
         spelled = speller(type)
         if isinstance(type, OptionalType):
@@ -345,7 +364,20 @@ class _Compiler:
         def apply(values: Sequence[Any]) -> Any:
             return function.apply(values[0] if one_list else values, rounding)
 
-        return self._made(expr, _applied(apply, arguments), call)
+        made = self._made(expr, _applied(apply, arguments), call)
+        return self._looked_up(made) if function.item else made
+
+    def _looked_up(self, call: Compiled) -> Compiled:
+        """Show an item of a list by its value where it is an operand."""
+        item = self._shown(call.evaluate, call.type, call.expr)
+
+        def show(env: Env, shown: Env) -> str | Hole | Working:
+            try:
+                return _one(item, env, shown)
+            except Unspellable:  # of a list that is made in this very expression
+                return _known(render(call.parts, env, shown))
+
+        return replace(call, parts=(show,))
 
     def _shown_result(self, evaluate: Evaluate, type: Type, expr: Expr) -> Part:  # noqa: A002
         # What a table gives is computed from what is carried, not from what is shown.
@@ -360,15 +392,16 @@ class _Compiler:
         term = replace(inner, scope=told).of(expr.term)
         condition = None if expr.condition is None else inner.of(expr.condition).evaluate
         passes = _Passes(expr.variable, items.evaluate, condition)
-        function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
+        collect = self._collected(expr)
         kind, written = self._type(expr), self._written(expr)
-        compute = term.evaluate
+        compute = term.evaluate if expr.key is None else _paired(term.evaluate, inner.of(expr.key).evaluate)
+        opening, closing = ("[", "]") if expr.function == "list" else (f"{expr.function}(", ")")
 
         def evaluate(env: Env) -> Any:
             values = passes.over(env, env, lambda: compute(env))
             if values is None or any(value is UNKNOWN for value in values):
                 return UNKNOWN
-            return function.apply(values, rounding)
+            return collect(values)
 
         def show(env: Env, shown: Env) -> str | Hole | Working:
             try:
@@ -379,9 +412,22 @@ class _Compiler:
                 return Hole(kind, free=True)
             if len(terms) > SHOWN_TERMS:
                 return _one(written, env, shown)
-            return _known(_merged([f"{expr.function}(", *_separated(terms), ")"]))
+            return _known(_merged([opening, *_separated(terms), closing]))
 
         return self._made(expr, evaluate, (show,))
+
+    def _collected(self, expr: Aggregate) -> Callable[[list[Any]], Any]:
+        """Give what is made of the terms; where there is a key, they come in pairs with theirs."""
+        if expr.function == "list":
+            return tuple
+        if expr.key is not None:
+            return lambda pairs: ordered(
+                [term for term, _ in pairs], [key for _, key in pairs], descending=expr.descending
+            )
+        if expr.descending:
+            return lambda terms: ordered(terms, terms, descending=True)
+        function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
+        return lambda terms: function.apply(terms, rounding)
 
     # --- lists and records
 
@@ -482,6 +528,14 @@ def _unary(op: Callable[[Any], Any], operand: Evaluate) -> Evaluate:
     def evaluate(env: Env) -> Any:
         value = operand(env)
         return UNKNOWN if value is UNKNOWN else op(value)
+
+    return evaluate
+
+
+def _paired(first: Evaluate, second: Evaluate) -> Evaluate:
+    def evaluate(env: Env) -> Any:
+        pair = first(env), second(env)
+        return UNKNOWN if pair[0] is UNKNOWN or pair[1] is UNKNOWN else pair
 
     return evaluate
 

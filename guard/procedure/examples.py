@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults) -> None:
-    procedure = module.procedures.get(example.procedure)
+    procedure = module.own_procedures.get(example.procedure)
     if procedure is None:
         faults(
             example.at,
             f"there is no procedure {example.procedure!r} in this file",
-            suggestion(example.procedure, module.procedures),
+            suggestion(example.procedure, module.own_procedures),
         )
         return
     inputs = {parameter.name: parameter.type for parameter in procedure.parameters}

@@ -13,18 +13,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from guard.errors import InvalidState, RequestError
+from guard.errors import ConversationError, InvalidState, RequestError
 from guard.procedure.bindings import known_in
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.clock import with_time, zone_of
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.expected import Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.expression import Scope
-from guard.procedure.listing import canonical, listing, statement, walk
+from guard.procedure.listing import canonical, is_conversation, listing, statement, walk
 from guard.procedure.model import (
     Assign,
     Branch,
     Check,
+    Confirm,
     Deny,
     Do,
     End,
@@ -33,6 +34,7 @@ from guard.procedure.model import (
     Extract,
     For,
     If,
+    Invoke,
     Judge,
     Module,
     Numbers,
@@ -40,8 +42,10 @@ from guard.procedure.model import (
     Procedure,
     Require,
     Return,
+    Say,
     Step,
     StepKind,
+    ToolStep,
     While,
 )
 from guard.procedure.nodes import Expr, FieldOf, ListOf, Literal, Name, RecordOf
@@ -99,7 +103,7 @@ class Program:
     sources: tuple[str, ...]
     procedure: Procedure
     types: Mapping[str, Type]  # of every variable
-    block: Block
+    runnable: Block | None  # None where there are tool steps
     callees: Mapping[str, Program]  # the procedures that its steps carry out
     module: Module
     form: Form  # of the trace
@@ -111,6 +115,23 @@ class Program:
             return self
         callees = {name: callee.in_form(form) for name, callee in self.callees.items()}
         return compile_program(self.module, self.procedure, self.types, callees, form)
+
+    @property
+    def tool_steps(self) -> tuple[str, ...]:
+        """The numbers of the steps that call tools, confirm or say; where there are any, it cannot be run."""
+        return tuple(number for number, kind in self.step_numbers.items() if kind in _TOOL_STEPS)
+
+    @property
+    def block(self) -> Block:
+        """The steps to be run. Raises `ConversationError`."""
+        self.require_runnable()
+        assert self.runnable is not None
+        return self.runnable
+
+    def require_runnable(self) -> None:
+        """Raise `ConversationError` where steps of it use tools or speak."""
+        if self.runnable is None:
+            raise ConversationError(self.name, self.tool_steps)
 
     def accept(self, raw: Mapping[str, object], moment: datetime | None = None) -> dict[str, Value]:
         """Give the inputs that a request's JSON means; `moment` is the time for those that ask for it.
@@ -287,7 +308,7 @@ def compile_program(
     plain = {name: bare(type) for name, type in variables.items()}  # noqa: A001
     tables = {name: bare_table(table) for name, table in module.tables.items()}
     scope = Scope(plain, tables, module.numbers)
-    known = known_in(procedure, replace(scope, procedures=module.procedures))
+    known = known_in(procedure, replace(scope, procedures=module.procedures, tools=module.tools))
     compiler = _Compiler(scope, bare(procedure.result), _limits(procedure), callees, form, known)
     steps = list(walk(procedure.body))
     return Program(
@@ -304,7 +325,7 @@ def compile_program(
         sources=tuple(p.name for p in procedure.parameters if isinstance(p.type, TextType)),
         procedure=procedure,
         types=variables,
-        block=compiler.block(procedure.body, ""),
+        runnable=None if is_conversation(procedure, module) else compiler.block(procedure.body, ""),
         callees=callees,
         module=module,
         form=form,
@@ -315,6 +336,9 @@ def compile_program(
 KINDS: Final[Mapping[type, StepKind]] = {
     Assign: StepKind.ASSIGN,
     Do: StepKind.DO,
+    Invoke: StepKind.CALL,
+    Confirm: StepKind.CONFIRM,
+    Say: StepKind.SAY,
     Extract: StepKind.EXTRACT,
     Judge: StepKind.JUDGE,
     Branch: StepKind.BRANCH,
@@ -327,7 +351,9 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Escalate: StepKind.ESCALATE,
 }
 
-Numbered = Assign | Do | Extract | Judge | Branch | For | While | Require | Check | End
+_TOOL_STEPS: Final = frozenset({StepKind.CALL, StepKind.CONFIRM, StepKind.SAY})
+
+Numbered = Assign | Do | Extract | Judge | Branch | For | While | Require | Check | ToolStep | End
 
 
 def _numbered(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, StepKind]]:
@@ -359,6 +385,8 @@ def head(step: Numbered) -> str:
             return f"{target} ="
         case Do(target=target):
             return f"{target} = do"
+        case Invoke(target=target):
+            return f"{target} = call" if target else "call"
         case For():
             return f"{statement(step)} ="
         case Branch(keyword=keyword):
@@ -373,7 +401,7 @@ def _limits(procedure: Procedure) -> dict[str, tuple[tuple[tuple[str, ...], int]
     By variable: the fields that lead to a list, and how many items it may have.
     """
     steps = list(walk(procedure.body))
-    targets = [step.target for step in steps if isinstance(step, Assign | Do | Extract | Judge)]
+    targets = [step.target for step in steps if isinstance(step, Assign | Do | Invoke | Extract | Judge)]
     decided = {step.target for step in steps if isinstance(step, Extract | Judge)}
     found: dict[str, dict[tuple[str, ...], int]] = {}
     for step in steps:
@@ -433,6 +461,8 @@ class _Compiler:
                 return CheckStep(inner.place, inner)
             case Return() | Deny() | Escalate():
                 return self._end(step, base)
+            case Invoke() | Confirm() | Say():
+                raise InvalidState(f"step {step.number} was to be compiled, and steps like it are not run")
 
     def _known(self, number: str) -> Paths:
         return self.known.get(number, NOTHING)
@@ -457,6 +487,7 @@ class _Compiler:
             shown=call_shown(callee.name, [compiled(expr, self.scope) for expr in step.arguments]),
             inputs=tuple((one.name, argument(expr, bare(one.type), self.scope)) for one, expr in given),
             body=callee.block,
+            exact=callee.numbers.carry_exact,
         )
 
     def _decide(self, step: Extract | Judge, base: str) -> DecideStep:

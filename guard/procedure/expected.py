@@ -14,7 +14,7 @@ A line is `path head cells tail`, for instance
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final
 
@@ -54,7 +54,7 @@ class Hole:
 Working = tuple[str | Hole, ...]  # text, with holes where operands are unknown; no two texts adjoin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as `Expected`
 class Cell:
     """One value that a line carries.
 
@@ -100,12 +100,13 @@ class Decision:
     at_most: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # never changed; not frozen, since one is made for every step of an execution
 class Expected:
     """The step that must come next.
 
     `path` is the number with loop passes (`5[2].1`); `number` the one in the procedure's text (`5.1`);
     `label` the author's name for the step, if any; `target` the variable it gives a value, if any.
+    `text` is the canonical line where it was written before its cells were made, else None.
     """
 
     path: str
@@ -117,6 +118,7 @@ class Expected:
     cells: tuple[Cell, ...]
     tail: str = ""
     decision: Decision | None = None
+    text: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def known(self) -> bool:
@@ -127,6 +129,53 @@ class Expected:
     def value(self) -> Value | Unknown:
         """The line's value: that of its only cell, or the list or record that its cells make."""
         return assemble((cell.key, cell.value) for cell in self.cells)
+
+
+class Ready(Expected):
+    """A step whose line was written in one go. Its cells are made by `make` once somebody asks for them.
+
+    For all others it is an `Expected`: equal to one with the same fields, and replaced by one.
+    """
+
+    __slots__ = ("_make", "_operands", "_value")
+
+    def __init__(  # noqa: PLR0917 (made for every step: by name it takes twice the time)
+        self,
+        path: str,
+        number: str,
+        kind: StepKind,
+        label: str | None,
+        target: str | None,
+        head: str,
+        text: str,
+        value: Value,
+        make: Callable[[Any], tuple[Cell, ...]],
+        operands: Any,
+    ) -> None:
+        self.path, self.number, self.kind, self.label = path, number, kind, label
+        self.target, self.head, self.text = target, head, text
+        self.tail, self.decision = "", None
+        self._value, self._make, self._operands = value, make, operands
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Expected]:  # type: ignore[override]
+        return Expected
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "cells":
+            raise AttributeError(name)
+        self.cells = self._make(self._operands)
+        return self.cells
+
+    @property
+    def known(self) -> bool:
+        """See `Expected`."""
+        return True
+
+    @property
+    def value(self) -> Value | Unknown:
+        """See `Expected`."""
+        return self._value
 
 
 def assemble(parts: Iterable[tuple[tuple[str | int, ...], Value | Unknown]]) -> Value | Unknown:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Final
 
 from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
-from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import (
     holds_null,
     is_number,
+    is_string,
     is_time,
     join,
     join_all,
@@ -22,6 +23,8 @@ from guard.procedure.lattice import (
     takes,
     type_text,
 )
+from guard.procedure.library import FUNCTIONS
+from guard.procedure.lists import sorts
 from guard.procedure.measured import (
     arithmetic_unit,
     called,
@@ -31,7 +34,7 @@ from guard.procedure.measured import (
     same_unit,
     unit_advice,
 )
-from guard.procedure.model import Numbers, Procedure, Table
+from guard.procedure.model import Numbers, Procedure, Table, Tool
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
@@ -62,6 +65,7 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NothingType,
     NullType,
     OptionalType,
     PercentType,
@@ -73,6 +77,9 @@ from guard.procedure.units import bare, unit_name, unit_of, with_unit
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help
+
+_ADDING: Final = frozenset({"sum", "min", "max", "all", "any"})  # functions that need each term to be there
+_KEEPING: Final = frozenset({"append", "insert", "put"})  # functions that put a value in a list as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class Scope:
     tables: Mapping[str, Table] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
     present: Paths = NOTHING  # what is known not to be null although its type says that it may
 
     def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
@@ -202,7 +210,7 @@ class _Inference:
     def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
             return found
-        advice = "strings are compared with == and !=" if op in {"<", "<=", ">", ">="} else "write a number"
+        advice = _instead(op, found)
         self.problems(expr.at, f"{op!r} needs a number, {text(expr)!r} is {kind_text(found)}", advice)
         return None
 
@@ -239,10 +247,9 @@ class _Inference:
             self._compared_null(expr, left)
             return BoolType()
         left, right = self._there(expr.left, left), self._there(expr.right, right)
-        if expr.op in {"<", "<=", ">", ">="} and not (is_time(left) or is_time(right)):
-            left = self._numeric(expr.left, left, expr.op)
-            right = self._numeric(expr.right, right, expr.op)
-            if left is not None and right is not None:
+        if expr.op in _ORDER and not (is_time(left) or is_time(right)):
+            self._order(expr, left, right)
+            if left is not None and right is not None and is_number(left) and is_number(right):
                 same_unit(expr, left, right, self.problems)
             return BoolType()
         if left is not None and right is not None and not self._inner_null(expr, left, right):
@@ -293,8 +300,6 @@ class _Inference:
 
     def _default(self, expr: Default, scope: Scope) -> Type | None:
         found = self._untold(expr.value, scope)
-        if isinstance(found, OptionalType) and expr.fallback == ListOf(()):
-            return found.item if isinstance(found.item, ListType) else self.of(expr.fallback, scope)
         fallback = self.of(expr.fallback, scope)
         if found is None or fallback is None:
             return None
@@ -315,12 +320,32 @@ class _Inference:
             )
         return joined
 
+    def _order(self, expr: Comparison, left: Type | None, right: Type | None) -> None:
+        if is_string(left) and is_string(right):
+            if isinstance(left, EnumType) and isinstance(right, EnumType):
+                advice = "compare it with == or in, or give its values numbers in a table"
+                self.problems(expr.at, "the values of an enumeration have no order", advice)
+            return
+        for side, found in ((expr.left, left), (expr.right, right)):
+            if found is not None and not is_number(found):
+                other = right if side is expr.left else left
+                self._unordered(expr, side, found, other)
+
+    def _unordered(self, expr: Comparison, side: Expr, found: Type, other: Type | None) -> None:
+        if is_string(found) and not is_number(other):
+            return  # the other side is what cannot be compared, or has been complained about
+        message = f"{expr.op!r} needs a number, {text(side)!r} is {kind_text(found)}"
+        self.problems(side.at, message, _instead(expr.op, found))
+
     def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
         if isinstance(items, ListType):
             self._alike(expr, item, items.item)
         else:
             message = f"{expr.op!r} needs a list on its right, {text(expr.right)!r} is {type_text(items)}"
-            self.problems(expr.right.at, message, 'write the values in brackets: ["a", "b"]')
+            advice = 'write the values in brackets: ["a", "b"]'
+            if is_string(items):
+                advice += f", or contains({text(expr.right)}, {text(expr.left)}) for a part of a string"
+            self.problems(expr.right.at, message, advice)
 
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
         if is_number(left) and is_number(right) and not same_unit(expr, left, right, self.problems):
@@ -358,8 +383,7 @@ class _Inference:
 
     def _list(self, expr: ListOf, scope: Scope) -> Type | None:
         if not expr.items:
-            self.problems(expr.at, "an empty list has no type here", "write at least one item")
-            return None
+            return ListType(NothingType())
         item = self._joined(
             expr.items, [self.of(part, scope) for part in expr.items], "items of a list", expr.at
         )
@@ -368,7 +392,7 @@ class _Inference:
     def _call(self, expr: Call, scope: Scope) -> Type | None:
         types = [self.of(argument, scope) for argument in expr.arguments]
         table, function = scope.tables.get(expr.function), FUNCTIONS.get(expr.function)
-        if table is None and function is not None:
+        if table is None and function is not None and expr.function not in _KEEPING:
             types = [self._there(*pair) for pair in zip(expr.arguments, types, strict=True)]
         known = [type for type in types if type is not None]  # noqa: A001
         if table is not None:
@@ -416,24 +440,61 @@ class _Inference:
             self.condition(expr.condition, inner, "if")
             inner = inner.where(expr.condition, holds=True)
         term = self.of(expr.term, inner)
+        self._key(expr, inner)
+        if expr.function == "list":
+            return term and ListType(term)
         function = FUNCTIONS.get(expr.function)
         if function is None or function.over is None:
             able = [name for name, known in FUNCTIONS.items() if known.over is not None]
             advice = suggestion(expr.function, able)
             self.problems(expr.at, f"{expr.function!r} does not go over a list", advice)
             return None
-        if expr.function != "count":
+        if expr.function == "filter" and expr.condition is None:
+            advice = f"add if and a condition behind {text(expr.items)}"
+            self.problems(expr.at, "a filter says which items it keeps", advice)
+        if expr.function in _ADDING:
             term = self._there(expr.term, term)
         over = function.over
-        fits, result = (
-            (True, None)
-            if term is None
-            else called(expr, [term], self.problems, lambda types: over(types[0]))
-        )
+        fits, result = True, term and ListType(term)
+        if term is not None and expr.key is None:
+            fits, result = called(expr, [term], self.problems, lambda types: over(types[0]))
         if term is not None and result is None and fits:
             message = f"{expr.function!r} does not take {type_text(term)}"
             self.problems(expr.term.at, message, f"write it as {function.signature}")
         return result
+
+    def _key(self, expr: Aggregate, inner: Scope) -> None:
+        """Look at what a sort goes by."""
+        if expr.function != "sort" and (expr.key is not None or expr.descending):
+            word = "desc" if expr.key is None else "by"
+            self.problems(expr.at, f"only a sort has {word}, found {expr.function}", f"leave {word} out")
+        elif expr.key is not None:
+            found = self.of(expr.key, inner)
+            if found is not None and not sorts(found):
+                message = (
+                    f"a sort goes by numbers, strings or dates, {text(expr.key)!r} is {type_text(found)}"
+                )
+                self.problems(expr.key.at, message, "name a field of the item, such as by x.price")
+
+
+def _instead(op: str, found: Type) -> str:
+    """Say what to write where a number is wanted and there is something else."""
+    match op, found:
+        case "+", ListType():
+            return "write append(list, item) for one item more, concat(a, b) for two lists"
+        case "+", _ if is_string(found):
+            return "write concat(a, b) to put strings together, number(s) to read a number from one"
+        case _, ListType() if op in _ORDER:
+            return "compare len(list), or one item with at(list, 1)"
+        case _, _ if op in _ORDER and is_string(found):
+            return "compare two strings, or number(s) with a number"
+        case _, _ if is_string(found):
+            return "write a number, or number(s) to read one from a string"
+        case _:
+            return "write a number"
+
+
+_ORDER: Final = frozenset({"<", "<=", ">", ">="})
 
 
 def _present(expr: Name | FieldOf, found: Type | None, scope: Scope) -> Type | None:

@@ -47,8 +47,8 @@ class Faults:
             self.problems.append(problem)
 
     def join(self, others: Faults) -> None:
-        """Take over the problems of others, but for places that something was wrong with already."""
-        taken = {(problem.line, problem.column) for problem in self.problems}
+        """Take over the problems of others, but for places that have an error already."""
+        taken = {(problem.line, problem.column) for problem in self.problems if problem.severity == "error"}
         self.problems += [
             problem for problem in others.problems if (problem.line, problem.column) not in taken
         ]

@@ -10,12 +10,14 @@ from guard.procedure.faults import Faults, suggestion
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
     Assign,
+    Confirm,
     Deny,
     Do,
     Escalate,
     Extract,
     For,
     If,
+    Invoke,
     Judge,
     Procedure,
     Require,
@@ -83,7 +85,10 @@ class _Flow:
             case Assign() | Do():
                 self._expressions(step, bound)
                 return False, self._bind(step, step.target, bound)
-            case Require(otherwise=end):
+            case Invoke(target=name):
+                self._expressions(step, bound)
+                return False, bound if name is None else self._bind(step, name, bound)
+            case Require(otherwise=end) | Confirm(otherwise=end):
                 self._expressions(step, bound)
                 self._expressions(end, bound)
                 return False, bound
@@ -116,7 +121,7 @@ class _Flow:
         self.block(step.body, bound)
         told = {name.name for name in names(step.condition)}
         inner = list(walk(step.body))
-        leaves = any(isinstance(part, Return | Deny | Escalate | Require) for part in inner)
+        leaves = any(isinstance(part, Return | Deny | Escalate | Require | Confirm) for part in inner)
         if not leaves and not told & {given_name(part) for part in inner}:
             self.faults(
                 step.condition.at,
@@ -208,6 +213,13 @@ class _Flow:
                     if name not in self.used | seen and not name.startswith("_"):
                         at = target_span(self.faults.source.text, step.at, name)
                         self.faults.warning(at, f"the value {name!r} is never used", "leave the step out")
+                    seen.add(name)
+                case Invoke(target=str(name), tool=tool):
+                    if name not in self.used | seen and not name.startswith("_"):
+                        at = target_span(self.faults.source.text, step.at, name)
+                        self.faults.warning(
+                            at, f"the result {name!r} is never used", f"write call {tool}(...) without a name"
+                        )
                     seen.add(name)
                 case _:
                     pass

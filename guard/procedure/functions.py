@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from guard.procedure import dates
-from guard.procedure.lattice import is_number, is_ordered, is_time, join_all
+from guard.procedure.lattice import is_number, is_ordered, is_string, is_time, join_all
 from guard.procedure.nodes import Expr, Literal
 from guard.procedure.types import (
     BoolType,
@@ -52,12 +52,17 @@ class Function:
     `over` gives the result's type for a collection of values of one type: such functions take two or
     more arguments, or one list, or `term for x in items`. `fixed` gives it for the arguments one by
     one. Both give None where the arguments do not fit `signature`.
+
+    `listed` says that it takes a list whole and no single values. `item` says that it looks one of them
+    up, which then stands as an operand.
     """
 
     signature: str
     apply: Apply
     over: Callable[[Type], Type | None] | None = None
     fixed: Callable[[Sequence[Type], Sequence[Expr]], Type | None] | None = None
+    listed: bool = False
+    item: bool = False
 
     def result(self, types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
         """Give the type of a call's result, None where the arguments do not fit."""
@@ -70,6 +75,8 @@ class Function:
             case [ListType(item)]:
                 return self.over(item)
             case [_]:
+                return None
+            case _ if self.listed:
                 return None
             case _:
                 joined = join_all(list(types))
@@ -119,31 +126,42 @@ def _same_number(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | Non
     return types[0] if len(types) == 1 and is_number(types[0]) else None
 
 
-def _whole(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
-    return IntType() if len(types) == 1 and is_number(types[0]) else None
+def _whole(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
+    return IntType() if len(types) == 1 and is_number(types[0]) else _rounded(types, arguments)
 
 
 def _length(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
-    return IntType() if len(types) == 1 and isinstance(types[0], ListType) else None
+    measured = len(types) == 1 and (isinstance(types[0], ListType) or is_string(types[0]))
+    return IntType() if measured else None
 
 
 def _rounded(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
     # The second argument is a constant: the number of decimals is part of the result's type.
-    match types, arguments:
-        case [number, IntType()], [_, Literal(int(places))] if (
-            is_number(number) and 0 <= places <= MOST_PLACES
-        ):
-            return DecimalType(places)
+    places = places_given(arguments[1:])
+    if len(types) != 2 or not is_number(types[0]) or places is None:
+        return None
+    return DecimalType(places)
+
+
+def places_given(arguments: Sequence[Expr]) -> int | None:
+    """Give the number of decimals that one argument says, None where it is no constant for that."""
+    match arguments:
+        case [Literal(int(places), IntType())] if 0 <= places <= MOST_PLACES:
+            return places
         case _:
             return None
 
 
-def _floor(values: Sequence[Any], rounding: Rounding) -> Value:  # noqa: ARG001
-    return _floor_of(values[0])
+def _to(rounding: Rounding) -> Apply:
+    """Round in one way whatever the procedure's is, to a whole number or to so many decimals."""
 
+    def apply(values: Sequence[Any], _: Rounding) -> Value:
+        number, *places = values
+        if places:
+            return round_to(number, places[0], rounding)
+        return int(round_to(number, 0, rounding))
 
-def _floor_of(number: Number) -> int:
-    return number.numerator // number.denominator
+    return apply
 
 
 # --- dates and moments ---------------------------------------------------------------------------
@@ -199,12 +217,19 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "all": Function(signature="all(conditions)", apply=lambda values, _: all(values), over=_bool_over),
     "any": Function(signature="any(conditions)", apply=lambda values, _: any(values), over=_bool_over),
     "abs": Function(signature="abs(number)", apply=lambda values, _: abs(values[0]), fixed=_same_number),
-    "floor": Function(signature="floor(number)", apply=_floor, fixed=_whole),
-    "ceil": Function(signature="ceil(number)", apply=lambda values, _: -_floor_of(-values[0]), fixed=_whole),
+    "floor": Function(
+        signature="floor(number), or floor(number, decimals)", apply=_to(Rounding.FLOOR), fixed=_whole
+    ),
+    "ceil": Function(
+        signature="ceil(number), or ceil(number, decimals)", apply=_to(Rounding.CEILING), fixed=_whole
+    ),
     "round": Function(
-        signature="round(number, decimals)",
-        apply=lambda values, rounding: round_to(values[0], values[1], rounding),
-        fixed=_rounded,
+        signature="round(number, decimals), or round(number)",
+        apply=lambda values, rounding: _to(rounding)(values, rounding),
+        fixed=_whole,
+    ),
+    "len": Function(
+        signature="len(list), or len(string)", apply=lambda values, _: len(values[0]), fixed=_length
     ),
     "year": Function(signature="year(date)", apply=lambda values, _: values[0].year, fixed=_of_time),
     "month": Function(signature="month(date)", apply=lambda values, _: values[0].month, fixed=_of_time),
@@ -220,7 +245,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
         signature="date(datetime)", apply=lambda values, _: values[0].date(), fixed=_day_of_moment
     ),
     "zoned": Function(signature='zoned(datetime, "Europe/Berlin")', apply=_zoned, fixed=_in_zone),
-    "len": Function(signature="len(list)", apply=lambda values, _: len(values[0]), fixed=_length),
 }
 
 

@@ -120,11 +120,9 @@ def _operator(at: Stumble) -> Finding | None:
     if at.kind == "__ANON_1" and {"PLUS", "COMPARE"} & at.accepts and at.first not in ("NUMBER", "STRING"):
         return Finding(at.span, "there is no comparison =>", "write >=")
     if at.kind == "LSQB" and "PLUS" in at.accepts:
-        return Finding(
-            at.span,
-            "a list has no index",
-            "go through it with for, or take its sum, min, max, any, all, count or len",
-        )
+        items = at.line[-1] if at.before == "NAME" else "xs"
+        advice = f"write at({items}, 1) for the first item, last({items}) for the last"
+        return Finding(at.span, "a list has no index in brackets", advice)
     if at.kind == "LPAR" and len(at.line) > 2 and at.line[-2].type == "DOT":
         name = at.line[-1]
         advice = f"write {name}({at.line[-3]})"
@@ -212,15 +210,18 @@ _FOREIGN: Final = {
     **dict.fromkeys(("foreach", "loop", "repeat"), _LOOP),
     **dict.fromkeys(("switch", "case", "match"), _ARMS),
     **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort"), _DENY),
-    **dict.fromkeys(("print", "say", "log", "pass"), _QUIET),
-    **dict.fromkeys(("ask", "confirm", "decide", "classify"), _JUDGE),
+    **dict.fromkeys(("print", "log", "pass"), _QUIET),
+    **dict.fromkeys(("ask", "decide", "classify"), _JUDGE),
     **dict.fromkeys(("assert", "ensure"), "write check and the condition"),
     **dict.fromkeys(("output", "answer", "give"), "write return and the value"),
     **dict.fromkeys(("read", "find", "parse"), "write extract x: int from note"),
     **dict.fromkeys(("elseif", "elsif"), "write elif"),
+    **dict.fromkeys(("tell", "inform", "announce", "respond"), 'write say "..."'),
+    **dict.fromkeys(
+        ("invoke", "use", "run", "execute"), "write call and the tool: x = call find_user(email)"
+    ),
     "when": "write if",
     "unless": "write if not",
-    "call": "tools cannot be called",
 }
 
 
@@ -325,6 +326,34 @@ def _loop(at: Stumble) -> Finding | None:
     return None
 
 
+def _tool(at: Stumble) -> Finding | None:
+    """Steps that use tools or speak."""
+    if at.kind == "EQUAL":
+        return None
+    name = at.line[1] if len(at.line) > 1 else "cancel_order"
+    if at.kind == "CALL" and at.wants_value and at.before != "EQUAL":
+        advice = "write order = call get_order(order_id), and use order below"
+        return Finding(at.span, "a tool is called in a step of its own", advice)
+    if at.before == "CALL" and at.accepts >= {"NAME"}:
+        return Finding(
+            at.span, f"behind call stands a tool, found {at.found}", "write call get_order(order_id)"
+        )
+    if at.accepts == {"LPAR"} and any(token.type == "CALL" for token in at.line[-2:]):
+        advice = f"write call {at.line[-1]}() with its arguments in the brackets"
+        return Finding(at.span, "a call has its arguments in brackets", advice)
+    if at.first == "CONFIRM" and len(at.line) == 1:
+        advice = 'write confirm cancel_order(order_id) else deny "..."'
+        return Finding(at.span, "a confirm names the call that the user agrees to", advice)
+    if at.first == "CONFIRM" and at.accepts == {"LPAR"}:
+        return Finding(at.span, "a confirm has the arguments of the call", f"write confirm {name}(...)")
+    if at.first == "CONFIRM" and "ELSE" in at.accepts and "NAME" not in at.accepts:
+        advice = 'add else deny "...", or else escalate or return'
+        return Finding(at.span, "a confirm says what happens where the user does not agree", advice)
+    if at.before == "SAY":
+        return Finding(at.span, "a say has its wording as a text in quotes", 'write say "..."')
+    return None
+
+
 def _decision(at: Stumble) -> Finding | None:
     """Parts of an extract or judge that are missing."""
     if at.first not in ("EXTRACT", "JUDGE") or len(at.line) < 2:
@@ -351,6 +380,7 @@ def _decision(at: Stumble) -> Finding | None:
 
 EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator, _null)
 STEP_RULES: Final[tuple[Rule, ...]] = (
+    _tool,
     _reserved,
     _equals,
     _chain,

@@ -17,8 +17,8 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from guard.procedure.dates import spelled
 from guard.procedure.execute import Program
-from guard.procedure.listing import called
-from guard.procedure.model import Module, Numbers, Procedure, Table
+from guard.procedure.listing import called, rules_of, tools_of
+from guard.procedure.model import Always, Module, Numbers, Procedure, Table, Tool
 from guard.procedure.nodes import Literal
 from guard.procedure.types import DecimalType, RecordType, Type
 from guard.procedure.values import spell
@@ -46,6 +46,8 @@ def compiled(module: Module, program: Program) -> dict[str, object]:
             {"procedure": _data(callee.procedure), "variables": _variables(callee)}
             for callee in _callees(program).values()
         ],
+        "tools": [_data(tool) for tool in tools_of(program.procedure, module).values()],
+        "rules": [_data(rule) for rule in rules_of(program.procedure, module)],
         "tables": [_data(table) for name, table in module.tables.items() if name in used],
     }
 
@@ -114,6 +116,8 @@ def schema() -> dict[str, object]:
                 }
             ),
         },
+        "tools": _schema(tuple[Tool, ...], known),
+        "rules": _schema(tuple[Always, ...], known),
         "tables": _schema(tuple[Table, ...], known),
     }
     return {

@@ -11,6 +11,7 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NothingType,
     NullType,
     OptionalType,
     PercentType,
@@ -61,6 +62,35 @@ def holds_null(type: Type) -> bool:  # noqa: A002
             return False
 
 
+def is_string(type: Type | None) -> bool:  # noqa: A002
+    """Whether values of a type are made of characters."""
+    return isinstance(type, StringType | TextType | EnumType)
+
+
+def is_empty(type: Type) -> bool:  # noqa: A002
+    """Whether a type has no other values than empty lists, or holds a part that has none."""
+    match type:
+        case NothingType():
+            return True
+        case ListType(item):
+            return is_empty(item)
+        case RecordType(fields):
+            return any(is_empty(field.type) for field in fields)
+        case _:
+            return False
+
+
+def depth(type: Type) -> int:  # noqa: A002
+    """Say how many lists and records of a type stand one within the other."""
+    match type:
+        case ListType(item):
+            return 1 + depth(item)
+        case RecordType(fields):
+            return 1 + max((depth(field.type) for field in fields), default=0)
+        case _:
+            return 0
+
+
 def is_time(type: Type | None) -> bool:  # noqa: A002
     """Whether values of a type are dates or moments."""
     return isinstance(type, DateType | DatetimeType)
@@ -88,6 +118,10 @@ def join(left: Type, right: Type) -> Type | None:
         joined = join(bare(left), bare(right)) if unit_of(left) == unit_of(right) else None
         return joined and with_unit(joined, unit_of(left))
     match left, right:
+        case (NothingType(), _):
+            return right
+        case (_, NothingType()):
+            return left
         case (IntType(), DecimalType()):
             return right
         case (DecimalType(), IntType()):
@@ -152,6 +186,8 @@ def most_places(*types: Type) -> int | None:
 def takes(target: Type, given: Type) -> bool:
     """Whether every value of `given` may stand where `target` is asked for."""
     match target, given:
+        case (_, NothingType()):
+            return True
         case (OptionalType(), NullType()):
             return True
         case (OptionalType(item), _):
@@ -202,6 +238,10 @@ def type_text(type: Type) -> str:  # noqa: A002
             return "text"
         case EnumType(options):
             return " or ".join(f'"{option}"' for option in options)
+        case NothingType():
+            return "nothing"
+        case ListType(NothingType()):
+            return "an empty list"
         case ListType(item):
             return f"list of {type_text(item)}"
         case RecordType(fields, name):

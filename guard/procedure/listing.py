@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from guard.procedure import wording
 from guard.procedure.clock import zone_of
 from guard.procedure.lattice import fields_text, type_text
+from guard.procedure.library import ROUNDING
 from guard.procedure.model import (
+    Always,
     AnyCell,
     Assign,
     Branch,
     Cell,
     Check,
+    Confirm,
+    Demand,
     Deny,
     Do,
     End,
@@ -19,6 +25,7 @@ from guard.procedure.model import (
     Extract,
     For,
     If,
+    Invoke,
     Judge,
     Module,
     Numbers,
@@ -27,8 +34,11 @@ from guard.procedure.model import (
     RangeCell,
     Require,
     Return,
+    Say,
     Step,
     Table,
+    Tool,
+    ToolStep,
     ValuesCell,
     While,
 )
@@ -44,6 +54,7 @@ def listing(module: Module, procedure: Procedure) -> str:
         _numbers(module.numbers) if module.numbers.carry_exact or _rounds(procedure, module) else "",
         "\n".join(_records(procedure, module)),
         *(_table(table) for table in _tables(procedure, module)),
+        "\n".join(_tools(procedure, module)),
     ]
     steps = "\n".join(_lines(procedure.body, 0, "", module, full=False))
     return "\n\n".join([*filter(None, declared), f"{_head(procedure)}\n{steps}"])
@@ -58,6 +69,7 @@ def canonical(module: Module, procedure: Procedure) -> str:
             *([] if (zone := zone_of(procedure, module)) is None else [f"now in {_quoted(zone)}"]),
             *(f"record {fields_text(record.fields)}" for record in _record_types(procedure, module)),
             *(_table(table) for table in _tables(procedure, module)),
+            *_tools(procedure, module),
             _head(procedure),
             *_lines(procedure.body, 0, "", module, full=True),
         ]
@@ -83,15 +95,16 @@ def _lines(steps: Iterable[Step], depth: int, base: str, module: Module, *, full
                 bound = f" at most {step.bound}" if full else ""
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
                 yield from _lines(body, depth + 1, base, module, full=full)
-            case Require(otherwise=end):
+            case Require(otherwise=end) | Confirm(otherwise=end):
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
                 yield f"{indent}  {base}{end.number} else {_name(end.label, full)}{statement(end)}"
             case Do(procedure=name):
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
                 callee = module.procedures[name]
-                yield f"{indent}  {_head(callee)}"
-                number = f"{base}{step.number}."
-                yield from _lines(callee.body, depth + 1, number, module, full=full)
+                other = callee.numbers != module.numbers
+                yield f"{indent}  {_head(callee)}{', ' + _numbers(callee.numbers) if other else ''}"
+                number, around = f"{base}{step.number}.", replace(module, numbers=callee.numbers)
+                yield from _lines(callee.body, depth + 1, number, around, full=full)
             case _:
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
 
@@ -100,13 +113,20 @@ def _name(label: str | None, full: bool) -> str:
     return f"{label}: " if full and label else ""
 
 
-def statement(step: Assign | Do | Extract | Judge | For | While | Require | Check | End) -> str:
+def statement(step: Assign | Do | Extract | Judge | For | While | Require | Check | ToolStep | End) -> str:
     """Give a statement as the model sees it, without its number."""
     match step:
         case Assign(target=target, expression=expression):
             return f"{target} = {text(expression)}{_rounding(step)}"
         case Do(target=target, procedure=name, arguments=arguments):
             return f"{target} = do {name}({', '.join(map(text, arguments))})"
+        case Invoke(target=name, tool=tool, arguments=arguments):
+            return f"{f'{name} = ' if name else ''}call {tool}({', '.join(map(text, arguments))})"
+        case Confirm(tool=tool, arguments=arguments, details=details):
+            more = f" with {', '.join(map(text, details))}" if details else ""
+            return f"confirm {tool}({', '.join(map(text, arguments))}){more}"
+        case Say(parts=said):
+            return f"say {wording.written(said)}"
         case Extract() | Judge():
             return _decided(step)
         case For(variable=variable, items=items):
@@ -213,7 +233,7 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
                     yield from walk(branch.body)
             case For(body=body) | While(body=body):
                 yield from walk(body)
-            case Require(otherwise=end):
+            case Require(otherwise=end) | Confirm(otherwise=end):
                 yield end
             case _:
                 pass
@@ -224,8 +244,12 @@ def expressions(step: Step) -> list[Expr]:
     match step:
         case Assign(expression=expression) | Return(expression=expression):
             return [expression]
-        case Do(arguments=arguments):
+        case Do(arguments=arguments) | Invoke(arguments=arguments):
             return list(arguments)
+        case Confirm(arguments=arguments, details=details):
+            return [*arguments, *details]
+        case Say(parts=said):
+            return wording.values(said)
         case Extract(where=where) | Judge(where=where):
             return [] if where is None else [where]
         case If(branches=branches):
@@ -251,7 +275,7 @@ def reached(procedure: Procedure, module: Module) -> list[Procedure]:
     waiting = [procedure]
     while waiting:
         for step in walk(waiting.pop().body):
-            if isinstance(step, Do) and step.procedure not in found:
+            if isinstance(step, Do) and step.procedure not in found and step.procedure in module.procedures:
                 found[step.procedure] = module.procedures[step.procedure]
                 waiting.append(found[step.procedure])
     return list(found.values())
@@ -272,9 +296,47 @@ def _tables(procedure: Procedure, module: Module) -> list[Table]:
     return [table for name, table in module.tables.items() if name in used]
 
 
+def tools_of(procedure: Procedure, module: Module) -> dict[str, Tool]:
+    """Give the tools that a procedure and those it carries out use, in the order of their declarations."""
+    steps = _steps(procedure, module)
+    used = {step.tool for step in steps if isinstance(step, Invoke | Confirm)}
+    return {name: tool for name, tool in module.tools.items() if name in used}
+
+
+def is_conversation(procedure: Procedure, module: Module) -> bool:
+    """Whether a procedure or one that it carries out has steps that use tools or speak."""
+    return any(isinstance(step, ToolStep) for step in _steps(procedure, module))
+
+
+def _tools(procedure: Procedure, module: Module) -> Iterator[str]:
+    """Give the tools that a procedure uses, and the rules that hold for them."""
+    for tool in tools_of(procedure, module).values():
+        head = f"tool {tool.name}({_parameters(tool.parameters)}) -> {type_text(tool.result)}"
+        yield f"{head} {tool.effect.value}"
+    yield from map(rule_text, rules_of(procedure, module))
+
+
+def rules_of(procedure: Procedure, module: Module) -> list[Always]:
+    """Give the rules that hold for the tools which a procedure and those it carries out use."""
+    used = {word for tool in tools_of(procedure, module).values() for word in (tool.name, tool.effect.value)}
+    return [rule for rule in module.rules if any(name.name in used for name in rule.then)]
+
+
+def rule_text(rule: Always) -> str:
+    """Give a rule as it is written."""
+    first, then = (" or ".join(tool.name for tool in tools) for tools in (rule.first, rule.then))
+    match rule.demand:
+        case Demand.CONFIRM:
+            return f"always confirm before {then}"
+        case Demand.BEFORE:
+            return f"always {first} before {then}"
+        case Demand.NEVER_AFTER:
+            return f"always no {then} after {first}"
+
+
 def _rounds(procedure: Procedure, module: Module) -> bool:
     steps = _steps(procedure, module)
-    return "round" in called(procedure, module) or any(
+    return bool(ROUNDING & called(procedure, module)) or any(
         isinstance(step, Assign) and step.places is not None for step in steps
     )
 
@@ -285,6 +347,9 @@ def _types(procedure: Procedure, module: Module) -> Iterator[Type]:
         yield one.result
     for table in _tables(procedure, module):
         yield from (parameter.type for parameter in table.parameters)
+    for tool in tools_of(procedure, module).values():
+        yield from (parameter.type for parameter in tool.parameters)
+        yield tool.result
     for step in _steps(procedure, module):
         if isinstance(step, Extract | Judge):
             yield step.type

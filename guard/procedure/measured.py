@@ -18,7 +18,8 @@ Problems = Callable[[Span, str, str], None]  # place, message, help
 
 # Functions whose result is a number in the unit of what they are given.
 KEEPING: Final = frozenset({"sum", "min", "max", "abs", "floor", "ceil", "round"})
-_PLAIN: Final = frozenset({"ln", "exp", "pow"})
+_PLAIN: Final = frozenset({"ln", "exp", "log10", "pow"})
+_OF_ONE: Final = frozenset({"abs", "floor", "ceil", "round"})  # what stands behind is a number of decimals
 
 
 def unit_advice(expr: Expr, given: Type | None, wanted: Type | None) -> str:
@@ -133,7 +134,7 @@ def called(
             fits, kept = False, None
             problem = (f"{name!r} takes a number without unit, found {unit_name(unit)}", _DIVIDE)
         case _:
-            numbers = units[:1] if name == "round" else units
+            numbers = units[:1] if name in _OF_ONE else units
             fits, kept = len(set(numbers)) == 1, numbers[0]
             listed = " and ".join(dict.fromkeys(map(_named, numbers)))
             exprs = expr.arguments if isinstance(expr, Call) else (expr.term,)

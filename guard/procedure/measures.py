@@ -37,16 +37,19 @@ class Measures:
         word, amount, *more = node.children
         of = [part for part in more if isinstance(part, Tree)]
         name = str(word)
-        if name == NUMBER or name in self.units:
-            line = f"declared already, in line {self.places[name].line}" if name in self.units else "no unit"
+        if name == NUMBER or name in self.places:
+            line = f"declared already, in line {self.places[name].line}" if name in self.places else "no unit"
             self.faults(constants.place(_token(word)), f"{name!r} is {line}", "take another name")
             return
         one: Unit | None = base_unit(name)
         if amount is not None:
             one = self._amount(name, _token(amount), of)
-        if one is not None:
-            self.units[name] = one
-            self.places[name] = _token(word)
+        if one is not None and self.units.setdefault(name, one) != one:
+            at = constants.place(_token(word))
+            self.faults(
+                at, f"the unit {name!r} is another one in a file that is imported", "rename one of them"
+            )
+        self.places[name] = _token(word)
 
     def _amount(self, name: str, amount: Token, of: Sequence[Tree[Token] | Token]) -> Unit | None:
         read = constants.number(amount, self.faults)

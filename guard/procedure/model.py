@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf, place
+from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf, place
 from guard.procedure.types import EnumType, RecordType, Rounding, Type, Unit
 from guard.source import Span
 
@@ -21,6 +21,9 @@ class StepKind(StrEnum):
 
     ASSIGN = "assign"
     DO = "do"
+    CALL = "call"
+    CONFIRM = "confirm"
+    SAY = "say"
     EXTRACT = "extract"
     JUDGE = "judge"
     BRANCH = "branch"
@@ -55,6 +58,41 @@ class Do:
     target: str
     procedure: str
     arguments: tuple[Expr, ...]
+    label: str | None = None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invoke:
+    """`[target =] call tool(arguments)`: the model calls a tool, whose result gives the value."""
+
+    number: str
+    target: str | None
+    tool: str
+    arguments: tuple[Expr, ...]
+    label: str | None = None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """`confirm tool(arguments) [with details] else end`: the user is shown a call and agrees to it."""
+
+    number: str
+    tool: str
+    arguments: tuple[Expr, ...]
+    details: tuple[Expr, ...]  # what else the user is shown
+    otherwise: End
+    label: str | None = None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """`say "wording {name}"`: what the model must say, as constants and the values between them."""
+
+    number: str
+    parts: tuple[Expr, ...]
     label: str | None = None
     at: Span = place()
 
@@ -185,7 +223,8 @@ class Escalate:
 
 
 End = Return | Deny | Escalate
-Step = Assign | Do | Extract | Judge | If | For | While | Require | Check | End
+ToolStep = Invoke | Confirm | Say
+Step = Assign | Do | Extract | Judge | If | For | While | Require | Check | ToolStep | End
 
 
 # --- declarations --------------------------------------------------------------------------------
@@ -266,6 +305,43 @@ class Table:
     at: Span = place()
 
 
+class Effect(StrEnum):
+    """What a call of a tool does to the world."""
+
+    READS = "reads"
+    WRITES = "writes"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a model may call: a tool's arguments, what it gives, and whether it changes anything."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: Type
+    effect: Effect
+    at: Span = place()
+
+
+class Demand(StrEnum):
+    """What an `always` asks for."""
+
+    CONFIRM = "confirm"  # before each call of `then`, a confirmation of it with its arguments
+    BEFORE = "before"  # before each call of `then`, a call of one of `first`
+    NEVER_AFTER = "no after"  # behind a call of one of `first`, no call of `then`
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """A rule for the calls of a whole run. Tools stand by name; `reads` and `writes` are all that do."""
+
+    demand: Demand
+    first: tuple[Name, ...]
+    then: tuple[Name, ...]
+    origin: Origin = field(compare=False)
+    at: Span = place()
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """Inputs and decisions on which a procedure is executed for lint and for the prompt."""
@@ -278,13 +354,27 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure as written, its steps numbered."""
+    """A procedure as written, its steps numbered. `numbers` are the rules of its file."""
 
     name: str
     parameters: tuple[Parameter, ...]
     result: Type
     body: tuple[Step, ...]
+    numbers: Numbers = Numbers()
     at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a name is declared: the file as messages call it, and the line, from 1."""
+
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """The place for a message."""
+        return f"{self.file}, line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +387,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """All of one file."""
+    """All of one file, and of the files that it imports what they declare.
+
+    `origins` has the place of each type, table, tool and procedure, by its kind and name.
+    """
 
     version: str | None
     numbers: Numbers
@@ -308,3 +401,30 @@ class Module:
     examples: dict[str, Example]
     units: dict[str, Unit] = field(default_factory=dict)
     clock: Clock | None = None
+    tools: dict[str, Tool] = field(default_factory=dict)
+    rules: tuple[Always, ...] = ()
+    file: str = ""
+    origins: dict[tuple[str, str], Origin] = field(default_factory=dict, compare=False)
+
+    @property
+    def own_tables(self) -> dict[str, Table]:
+        """The tables of this file itself."""
+        return {name: table for name, table in self.tables.items() if self._owns("table", name)}
+
+    @property
+    def own_procedures(self) -> dict[str, Procedure]:
+        """The procedures of this file itself."""
+        return {name: found for name, found in self.procedures.items() if self._owns("procedure", name)}
+
+    @property
+    def own_tools(self) -> dict[str, Tool]:
+        """The tools of this file itself."""
+        return {name: tool for name, tool in self.tools.items() if self._owns("tool", name)}
+
+    @property
+    def own_rules(self) -> tuple[Always, ...]:
+        """The rules of this file itself."""
+        return tuple(rule for rule in self.rules if rule.origin.file == self.file)
+
+    def _owns(self, kind: str, name: str) -> bool:
+        return self.origins[kind, name].file == self.file

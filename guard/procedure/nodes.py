@@ -155,13 +155,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`function(term for variable in items if condition)`."""
+    """`function(term for variable in items if condition)`; as function `list` it is `[term for ...]`.
+
+    `key` and `descending` are those of `sort(term for variable in items by key desc)`.
+    """
 
     function: str
     term: Expr
     variable: str
     items: Expr
     condition: Expr | None
+    key: Expr | None = None
+    descending: bool = False
     at: Span = place()
 
 

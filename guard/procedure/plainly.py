@@ -18,16 +18,19 @@ from guard.procedure.model import (
     Assign,
     Branch,
     Check,
+    Confirm,
     Do,
     End,
     Extract,
     For,
     If,
+    Invoke,
     Judge,
     Module,
     Procedure,
     Require,
     Return,
+    Say,
     Step,
     While,
 )
@@ -60,12 +63,15 @@ if TYPE_CHECKING:
     from guard.source import Span
 
 
-def plainly(module: Module, types: Mapping[str, Mapping[str, Type]]) -> Module:
-    """Give a module in which no expression has a unit. `types` are those of each procedure's names."""
+def plainly(module: Module, types: Mapping[str, Mapping[str, Type]], done: Mapping[str, Procedure]) -> Module:
+    """Give a module in which no expression has a unit.
+
+    `types` are those of each procedure's names; `done` are those of other files, which have none already.
+    """
     if not module.units:
         return module
     procedures = {
-        name: _Procedure(procedure, module, types[name]).plain()
+        name: done[name] if name in done else _Procedure(procedure, module, types[name]).plain()
         for name, procedure in module.procedures.items()
     }
     return replace(module, procedures=procedures)
@@ -74,7 +80,7 @@ def plainly(module: Module, types: Mapping[str, Mapping[str, Type]]) -> Module:
 class _Procedure:
     def __init__(self, procedure: Procedure, module: Module, types: Mapping[str, Type]) -> None:
         self.procedure = procedure
-        self.scope = Scope(dict(types), module.tables, module.numbers, module.procedures)
+        self.scope = Scope(dict(types), module.tables, module.numbers, module.procedures, module.tools)
         self.known = known_in(procedure, self.scope)
 
     def plain(self) -> Procedure:
@@ -85,12 +91,15 @@ class _Procedure:
         found = conversions(expr, (scope or self.scope).knowing(known))
         return unitless(expr, found)
 
+    def several(self, exprs: tuple[Expr, ...], number: str) -> tuple[Expr, ...]:
+        return tuple(self.expression(expr, number) for expr in exprs)
+
     def step(self, step: Step) -> Step:
         match step:
             case Assign(number=number, expression=expression):
                 return replace(step, expression=self.expression(expression, number))
             case Do(number=number, arguments=arguments):
-                return replace(step, arguments=tuple(self.expression(one, number) for one in arguments))
+                return replace(step, arguments=self.several(arguments, number))
             case Extract(number=number, where=where) | Judge(number=number, where=where):
                 if where is None:
                     return step
@@ -107,6 +116,17 @@ class _Procedure:
                 return replace(step, condition=self.expression(condition, number), otherwise=self.end(end))
             case Check(number=number, condition=condition):
                 return replace(step, condition=self.expression(condition, number))
+            case Invoke(number=number, arguments=arguments):
+                return replace(step, arguments=self.several(arguments, number))
+            case Confirm(number=number, arguments=arguments, details=details, otherwise=end):
+                return replace(
+                    step,
+                    arguments=self.several(arguments, number),
+                    details=self.several(details, number),
+                    otherwise=self.end(end),
+                )
+            case Say(number=number, parts=parts):
+                return replace(step, parts=self.several(parts, number))
             case _:
                 return self.end(step)
 
@@ -151,9 +171,9 @@ def unitless(expr: Expr, shares: Mapping[Span, Fraction]) -> Expr:
             return replace(expr, condition=of(condition), then=of(then), otherwise=of(otherwise))
         case Call(_, arguments):
             return replace(expr, arguments=tuple(map(of, arguments)))
-        case Aggregate(_, term, _, items, condition):
-            only = None if condition is None else of(condition)
-            return replace(expr, term=of(term), items=of(items), condition=only)
+        case Aggregate(_, term, _, items, condition, key):
+            only, by = (None if part is None else of(part) for part in (condition, key))
+            return replace(expr, term=of(term), items=of(items), condition=only, key=by)
         case ListOf(items):
             return replace(expr, items=tuple(map(of, items)))
         case RecordOf(fields):

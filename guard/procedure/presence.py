@@ -13,6 +13,7 @@ from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk
 from guard.procedure.model import (
     Check,
+    Confirm,
     Deny,
     Escalate,
     For,
@@ -109,6 +110,9 @@ class _Flow:
                 self.known[number] = paths
                 self.known[end.number] = paths | told(condition, holds=False)
                 return paths | told(condition, holds=True)
+            case Confirm(number=number, otherwise=end):
+                self.known[number] = self.known[end.number] = paths
+                return paths
             case Check(number=number, condition=condition):
                 self.known[number] = paths
                 return paths | told(condition, holds=True)

@@ -14,9 +14,10 @@ from typing import Any, Final
 from guard.errors import InvalidState
 from guard.procedure.cells import Body, Leaf
 from guard.procedure.evaluate import Compiled, Env, Part, render
-from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Unknown
+from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Ready, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
+from guard.procedure.plain import LEAST, MOST, TRUTH
 from guard.procedure.text import text
 from guard.procedure.types import NULL, BoolType, IntType, StringType, Type, Value
 from guard.procedure.values import coerce, conforms, spell
@@ -24,7 +25,8 @@ from guard.procedure.values import coerce, conforms, spell
 Sent = Value | Unknown | None
 Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedure goes on behind it
 
-MAX_STEPS: Final = 20_000  # of one execution, so that loops in loops come to an end
+MAX_STEPS: Final = 100_000  # of one execution, so that loops in loops come to an end
+TOO_MANY: Final = f"there are more than {MAX_STEPS} steps"
 
 _INT = IntType()
 _BOOL = BoolType()
@@ -67,6 +69,25 @@ class Place:
             path, self.number, self.kind, self.label, self.target, self.head, cells, tail, decision
         )
 
+    def ready(self, path: str, body: Body, env: Env) -> Expected | None:
+        """Give the line written in one go, where that can be."""
+        plain = body.plain
+        if plain is None:
+            return None
+        try:
+            operands = plain.read(env)
+            if plain.only:
+                operands = (operands,)
+            value = plain.compute(operands)
+            shown = TRUTH[value] if plain.truth else value
+            line = plain.template % (path, self.head, *operands, shown)
+        except (TypeError, ZeroDivisionError):  # an operand is not known; the procedure is at fault
+            return None
+        if not LEAST < value < MOST:
+            return None
+        kind, label, target, head = self.kind, self.label, self.target, self.head
+        return Ready(path, self.number, kind, label, target, head, line, value, body.refill, operands)
+
 
 class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
     """A procedure cannot go on at a step."""
@@ -87,12 +108,14 @@ def count(frame: Frame, path: str) -> None:
     """Count a step that is about to come. Raises `Fault` where there have been too many."""
     frame.steps += 1
     if frame.steps > MAX_STEPS:
-        raise Fault(path, f"there are more than {MAX_STEPS} steps")
+        raise Fault(path, TOO_MANY)
 
 
 def due(step: Simple | Condition, frame: Frame, path: str) -> Expected:
     """Give the line that must come at a path. Raises `Fault` where there can be none."""
-    count(frame, path)
+    frame.steps += 1  # as `count` does; this is where most steps come by
+    if frame.steps > MAX_STEPS:
+        raise Fault(path, TOO_MANY)
     try:
         return step.expect(frame, path)
     except EvaluationError as reason:
@@ -119,14 +142,19 @@ class AssignStep:
 
     def expect(self, frame: Frame, path: str) -> Expected:
         """Give the line with the computed value."""
+        ready = self.place.ready(path, self.body, frame.env)
+        if ready is not None:
+            frame.pending = ready.value
+            return ready
         frame.pending, cells = self.body.fill(frame.env, frame.shown)
         return self.place.expect(path, cells, self.body.tail)
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
         """Keep the value: the computed one, or what was sent instead."""
         if sent is None:
-            seen = frame.pending if frame.shown is frame.env else expected.value
-            frame.store(self.target, frame.pending, seen)
+            frame.env[self.target] = frame.pending
+            if frame.shown is not frame.env:
+                frame.shown[self.target] = expected.value
         else:
             value = usable(sent, self.type)
             frame.store(self.target, value, value)
@@ -196,6 +224,10 @@ class Condition:
 
     def expect(self, frame: Frame, path: str) -> Expected:
         """Give the line with the condition's value."""
+        ready = self.place.ready(path, self.body, frame.env)
+        if ready is not None:
+            frame.pending = ready.value
+            return ready
         frame.pending, cells = self.body.fill(frame.env, frame.shown)
         return self.place.expect(path, cells)
 
@@ -323,6 +355,7 @@ class DoStep:
     shown: tuple[Part, ...]
     inputs: tuple[tuple[str, Leaf], ...]
     body: Block
+    exact: bool  # whether the other procedure carries exact values
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Give the call, then the steps up to their return. A refusal in them is the whole run's."""
@@ -353,7 +386,10 @@ class DoStep:
         for name, leaf in self.inputs:
             env[name], cell = leaf.fill(frame.env, frame.shown)
             shown[name] = cell.value
-        return Frame(env, env if frame.shown is frame.env else shown)
+        if self.exact:
+            return Frame(env, shown)
+        kept = env if frame.shown is frame.env else shown
+        return Frame(kept, kept)
 
     def _inside(self, run: Run) -> Run:
         """Give the steps of the other procedure the numbers that they have here."""
@@ -444,16 +480,18 @@ class Block:
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
         for step in self.steps:
-            if isinstance(step, RequireStep | BranchStep | LoopStep | WhileStep | DoStep):
-                ending = yield from step.run(frame, prefix)
-            else:
+            # Most steps are assignments, and a union takes longer to be asked for.
+            if isinstance(step, AssignStep) or not isinstance(step, Compound):
                 path = prefix + step.place.suffix
                 expected = due(step, frame, path)
                 ending = step.take(frame, expected, (yield expected))
+            else:
+                ending = yield from step.run(frame, prefix)
             if ending is not None:
                 return ending
         return None
 
 
+Compound = RequireStep | BranchStep | LoopStep | WhileStep | DoStep
 Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
-Step = Simple | RequireStep | BranchStep | LoopStep | WhileStep | DoStep
+Step = Simple | Compound

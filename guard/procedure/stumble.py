@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 # What begins a declaration, and what people begin one with who think of another language.
 DECLARATIONS: Final = {
+    "import": "import",
     "version": "version",
     "numbers": "numbers",
     "now": "now",
     "record": "record",
     "enum": "enum",
     "table": "table",
+    "tool": "tool",
+    "always": "always",
     "procedure": "procedure",
     "example": "example",
     "unit": "unit",
@@ -32,9 +35,15 @@ DECLARATIONS: Final = {
     "func": "procedure",
     "function": "procedure",
     "proc": "procedure",
+    "api": "tool",
+    "never": "always",
+    "rule": "always",
     "class": "record",
     "struct": "record",
     "type": "record",
+    "include": "import",
+    "use": "import",
+    "using": "import",
 }
 STEPS: Final = frozenset(
     {
@@ -48,6 +57,9 @@ STEPS: Final = frozenset(
         "REQUIRE",
         "CHECK",
         "RETURN",
+        "CALL",
+        "CONFIRM",
+        "SAY",
         "DENY",
         "ESCALATE",
     }

@@ -43,7 +43,7 @@ MAX_HEIGHT: Final = 50
 _VALUES: Final = frozenset({"a value", "an input", "a loop's item"})
 
 # Kept for statements and values that the language is going to have.
-KEPT: Final = frozenset({"call", "confirm", "say"})
+KEPT: Final = frozenset[str]()
 
 ARITHMETIC: Final = {
     "add": "+",
@@ -144,7 +144,7 @@ class Terms:
             case "choose":
                 condition, then, otherwise = map(self._sub, children)
                 return Choose(condition, then, otherwise, at)
-            case "call" | "aggregate" | "list" | "record_of":
+            case "call" | "aggregate" | "list" | "list_of" | "record_of":
                 return self._compound(node)
             case "later" | "earlier":
                 return self._shift(node)
@@ -188,21 +188,38 @@ class Terms:
         at, children = span(node), parts(node)
         match node.data:
             case "call":
-                return Call(str(token(children[0])), self._arguments(children[1]), at)
+                return Call(self._called(token(children[0])), self._arguments(children[1]), at)
             case "aggregate":
-                function, term, variable, items, condition = children
-                return Aggregate(
-                    str(token(function)),
-                    self._sub(term),
-                    self.name(variable, "a loop's item"),
-                    self._sub(items),
-                    None if condition is None else self._sub(condition),
-                    at,
-                )
+                function, *of = children
+                return self._aggregate(self._called(token(function)), of, at)
+            case "list_of":
+                return self._aggregate("list", [*children, None, None], at)
             case "list":
                 return ListOf(self._arguments(children[0]), at)
             case _:
                 return RecordOf(self._pairs(children), at)
+
+    def _called(self, word: Token) -> str:
+        if word == "list":
+            self.faults(
+                span(word),
+                "a list is written in brackets",
+                "write [a, b], or [x * 2 for x in xs] without list",
+            )
+        return str(word)
+
+    def _aggregate(self, function: str, of: Sequence[Part], at: Span) -> Aggregate:
+        term, variable, items, condition, key, descending = of
+        return Aggregate(
+            function,
+            self._sub(term),
+            self.name(variable, "a loop's item"),
+            self._sub(items),
+            None if condition is None else self._sub(condition),
+            None if key is None else self._sub(key),
+            descending is not None,
+            at,
+        )
 
     def _arguments(self, part: Part) -> tuple[Expr, ...]:
         if part is None:

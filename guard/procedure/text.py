@@ -117,9 +117,11 @@ def _text(expr: Expr) -> str:
             return f"if {text(condition, OR)} then {text(then, OR)} else {text(otherwise)}"
         case Call(function, arguments):
             return f"{function}({', '.join(map(text, arguments))})"
-        case Aggregate(function, term, variable, items, condition):
+        case Aggregate(function, term, variable, items, condition, key, descending):
             only = f" if {text(condition, OR)}" if condition is not None else ""
-            return f"{function}({text(term)} for {variable} in {text(items, OR)}{only})"
+            order = (f" by {text(key, OR)}" if key is not None else "") + (" desc" if descending else "")
+            within = f"{text(term)} for {variable} in {text(items, OR)}{only}{order}"
+            return f"[{within}]" if function == "list" else f"{function}({within})"
         case ListOf(items):
             return f"[{', '.join(map(text, items))}]"
         case RecordOf(fields):
@@ -150,8 +152,8 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return (condition, then, otherwise)
         case Call(_, arguments):
             return arguments
-        case Aggregate(_, term, _, items, condition):
-            return (term, items) if condition is None else (term, items, condition)
+        case Aggregate(_, term, _, items, condition, key):
+            return (term, items, *(part for part in (condition, key) if part is not None))
         case ListOf(items):
             return items
         case RecordOf(fields):

@@ -76,6 +76,11 @@ class EnumType:
 
 
 @dataclass(frozen=True, slots=True)
+class NothingType:
+    """What the items of `[]` are of: no value at all, so that it joins with every type."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListType:
     """Values of one type in order."""
 
@@ -120,6 +125,7 @@ Type = (
     | StringType
     | TextType
     | EnumType
+    | NothingType
     | ListType
     | RecordType
     | OptionalType

@@ -14,22 +14,26 @@ from guard.procedure.expression import Scope, conversions, infer, null_advice, n
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, type_text
+from guard.procedure.library import PASSING
 from guard.procedure.listing import expressions, walk
 from guard.procedure.measured import unit_advice
 from guard.procedure.model import (
     Assign,
     Check,
+    Confirm,
     Deny,
     Do,
     Escalate,
     Extract,
     For,
     If,
+    Invoke,
     Judge,
     Module,
     Procedure,
     Require,
     Return,
+    Say,
     Step,
     While,
 )
@@ -47,8 +51,10 @@ from guard.procedure.nodes import (
 )
 from guard.procedure.plainly import unitless
 from guard.procedure.presence import Paths
+from guard.procedure.rules import check_rules
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
+from guard.procedure.toolchecks import check_tool_step, check_tools
 from guard.procedure.types import (
     BoolType,
     DecimalType,
@@ -80,12 +86,13 @@ def validate(
     tables = {name: table for name, table in module.tables.items() if is_certain(table)}
     faults = Faults(source, doubt.names | (module.tables.keys() - tables.keys()))
     types: dict[str, dict[str, Type]] = {}
-    for table in tables.values():
-        check_table(table, faults)
-    for procedure in module.procedures.values():
+    for name in module.own_tables.keys() & tables.keys():
+        check_table(tables[name], faults)
+    for procedure in module.own_procedures.values():
         clashes, faulty = Faults(source), doubt.touches(procedure)
         doubtful = doubt.names if faulty else frozenset[str]()
-        scope = types_of(procedure, Scope({}, tables, module.numbers, module.procedures), doubtful, clashes)
+        outer = Scope({}, tables, module.numbers, module.procedures, module.tools)
+        scope = types_of(procedure, outer, doubtful, clashes)
         if not faulty:
             check_flow(procedure, scope, faults)
         faults.join(clashes)
@@ -93,6 +100,9 @@ def validate(
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
     check_clock(module, faults)
     check_nesting(module, faults)
+    check_tools(module, faults)
+    certain = [found for found in module.own_procedures.values() if not doubt.touches(found)]
+    check_rules(module, certain, faults)
     for example in module.examples.values():
         if example.procedure not in doubt.names:
             check_example(example, module, doubt, faults)
@@ -146,6 +156,8 @@ class _Procedure:
                 check_call(step, self.scope.procedures, given, self.faults)
                 if not self.scope.numbers.carry_exact:
                     self._undivided(arguments)
+            case Invoke() | Confirm() | Say():
+                check_tool_step(step, self.scope, self.faults)
             case Extract() | Judge():
                 self._decision(step)
             case If():
@@ -398,10 +410,6 @@ def _within(expression: Expr) -> Iterator[Expr]:
         yield from _within(part)
 
 
-# Functions whose result is one of the numbers they are given, or their sum.
-_PASSING = frozenset({"min", "max", "sum", "abs"})
-
-
 def _quotients(expression: Expr) -> Iterator[Expr]:
     """Find the divisions whose result an expression hands on unrounded."""
     inner: Sequence[Expr] = ()
@@ -414,9 +422,9 @@ def _quotients(expression: Expr) -> Iterator[Expr]:
             inner = (operand,)
         case Choose(_, then, otherwise):
             inner = (then, otherwise)
-        case Call(function, arguments) if function in _PASSING:
+        case Call(function, arguments) if function in PASSING:
             inner = arguments
-        case Aggregate(function, term) if function in _PASSING:
+        case Aggregate(function, term) if function in PASSING:
             inner = (term,)
         case ListOf(items):
             inner = items

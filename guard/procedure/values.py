@@ -26,6 +26,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     Null,
     NullType,
     OptionalType,
@@ -175,6 +176,8 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
             return (lambda value: f'"{spelled(value)}"') if json else spelled
         case StringType() | TextType() | EnumType():
             return encode_basestring
+        case NothingType():
+            return str
         case ListType(item):
             return _list_speller(_speller(item, json))
         case RecordType(fields):
@@ -260,6 +263,8 @@ def wanted(type: Type) -> str:  # noqa: A002
             return "a text"
         case EnumType(options):
             return "one of " + ", ".join(map(encode_basestring, options))
+        case NothingType():
+            return "nothing"
         case ListType():
             return "a list"
         case RecordType(fields):
@@ -358,6 +363,8 @@ def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
             return value if isinstance(value, datetime) else None
         case StringType() | TextType() | EnumType():
             return normalize("NFC", value) if isinstance(value, str) else None
+        case NothingType():
+            return None
         case ListType(item):
             return _coerce_list(value, item) if isinstance(value, tuple) else None
         case RecordType():

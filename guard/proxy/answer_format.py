@@ -15,6 +15,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     NullType,
     OptionalType,
     PercentType,
@@ -163,6 +164,8 @@ def _json_types(type_: Type) -> set[str]:
             return {"object"}
         case StringType() | TextType() | EnumType() | DateType() | DatetimeType():
             return {"string"}
+        case NothingType():
+            return set()
 
 
 def _name(type_: Type) -> str:

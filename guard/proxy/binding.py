@@ -204,13 +204,14 @@ def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | 
     }
     made = [(where, name) for where, name in claims.items() if name is not None]
     for where, name in made:
-        known = service.config.programs
+        known, bindable = service.config.programs, service.config.bindable
         if name not in known:
             raise RequestError(
-                f"there is no procedure {name!r}, named by {where}; there are {_listed(known)}",
+                f"there is no procedure {name!r}, named by {where}; there are {_listed(bindable)}",
                 param="stepguard.procedure" if where == "stepguard.procedure" else None,
                 code="unknown_procedure",
             )
+        known[name].require_runnable()
         if name != made[0][1]:
             raise RequestError(
                 f"the request is bound twice, to {made[0][1]!r} by {made[0][0]} and to {name!r} by {where}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from guard.errors import UpstreamError
 from guard.run.messages import Close, Result, Strategy, Usage
@@ -35,7 +35,7 @@ class Generation:
     overlap: bool
     max_tokens: int
     asked: int = 0
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
     tail: str = ""
@@ -44,8 +44,14 @@ class Generation:
 
     def take(self, piece: str) -> None:
         """Remember a piece of what was written, at most one line of it."""
-        self.text += piece
+        self.pieces.append(piece)
         self.line = "" if piece.endswith("\n") else self.line + piece
+
+    @property
+    def text(self) -> str:
+        """All that it has written."""
+        self.pieces = ["".join(self.pieces)]
+        return self.pieces[0]
 
     @property
     def cost(self) -> Usage:

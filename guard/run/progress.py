@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from guard.check.checker import Checker
-from guard.check.replay import Walk, count_steps
+from guard.check.replay import Walk
 from guard.check.report import StepCounts
 from guard.check.verdict import Judgement, StepVerified, Verdict
 from guard.procedure.execute import Program
@@ -71,7 +71,7 @@ class Progress:
     def counts(self) -> StepCounts:
         """The steps of the procedure by how they ended so far."""
         classes = Counter(line.step_class for line in self.lines)
-        expected = count_steps(self._program, self._inputs, self.checker.sent)
+        expected = self.checker.steps
         return StepCounts(
             expected=expected,
             missing=None if expected is None else expected - len(self.lines),

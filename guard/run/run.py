@@ -102,12 +102,13 @@ class Run:
         if self._started:
             raise InvalidState("a run is started once")
         self._started = True
-        fewest = self._progress.fewest_lines(written=self._policy.force is Level.VALUES)
-        if fewest > self._limit and self._limit == self._job.max_tokens:
-            error = endings.too_few_tokens(
-                self._job.program.name, self._limit, fewest, field=self._job.budget_field
-            )
-            return [self._finish(Outcome.ERROR, error=error)]
+        if self._limit == self._job.max_tokens:  # counting takes an execution
+            fewest = self._progress.fewest_lines(written=self._policy.force is Level.VALUES)
+            if fewest > self._limit:
+                error = endings.too_few_tokens(
+                    self._job.program.name, self._limit, fewest, field=self._job.budget_field
+                )
+                return [self._finish(Outcome.ERROR, error=error)]
         return self._go_on(Strategy.INITIAL)
 
     def handle(self, event: RunEvent) -> list[Command]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
+from guard.procedure.dates import MODES, UNITS
 from guard.procedure.values import Number
-from guard.trace.numerals import numeral, spelled
+from guard.trace.numerals import dated, numeral, spelled
 
 _SKIP: Final = re.compile(
     r"(?:[ \t\r]|\*\*|__|`|\\[,;:! ()\[\]]|\\?\$|[€£]|\\(?:text|mathrm|boxed)\{|&(?==))++"
@@ -16,13 +18,14 @@ _SKIP: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+", re.ASCII)
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\[^\n]){0,200}"')
 _OPERATOR: Final = re.compile(r"(?:[=!<>]=|[-+*/<>]|\\(?:times|cdot|div)\b|(?:div|mod)\b)")
+_SHIFT: Final = re.compile(rf"(?:{'|'.join(UNITS)})\b(?:[ \t]++(?:{'|'.join(MODES)})\b)?+")
 _EQUALS: Final = re.compile(r"=(?!=)|\\approx\b")
 _IS: Final = re.compile(r"(?:is|equals)\b|:(?=[ \t*_`\d-])|\|")
 _WORDS: Final = {"\\times": "*", "\\cdot": "*", "\\div": "/"}
 _SIGN: Final = "\0"  # of a number; the operator is "-"
 _CONSTANTS: Final = {"true": True, "false": False}
 
-Value = Number | bool | str
+Value = Number | bool | date | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,10 @@ class _Run:
             self.at += 1
             return True
         number = numeral(self._text, self.at)
-        if number is not None and number[1] <= self._end:
+        day = dated(self._text, self.at)
+        if day is not None and day[1] <= self._end:
+            self._take(self._text[self.at : day[1]], day[0], day[1])
+        elif number is not None and number[1] <= self._end:
             value, stop = number
             token = self._text[self.at : stop] if value is None else spelled(value)
             self._take(token, value, stop)
@@ -134,6 +140,9 @@ class _Run:
             self._depth -= 1
             self._take(")", None, at + 1)
             return True
+        if match := self._shift():
+            self._take(" ".join(match[0].split()), None, match.end())
+            return True
         if text[at] == "," and self._depth:
             return self._joint(",", at + 1)
         if match := _EQUALS.match(text, at, self._end):
@@ -143,6 +152,18 @@ class _Run:
         if self._names_a_step() and (match := _IS.match(text, at, self._end)):
             return self._next_part(match.end())
         return False
+
+    def _shift(self) -> re.Match[str] | None:
+        """The unit of what is added to a date, or to a name that may be one's."""
+        match = _SHIFT.match(self._text, self.at, self._end)
+        if match is None or any(isinstance(value, date) for value in self._values):
+            return match
+        added = self._tokens[-2:-1] in (["+"], ["-"])
+        return match if added and _EQUALS.match(self._text, self._skipped(match.end()), self._end) else None
+
+    def _skipped(self, at: int) -> int:
+        skipped = _SKIP.match(self._text, at, self._end)
+        return skipped.end() if skipped else at
 
     def _names_a_step(self) -> bool:
         if self._parts:
@@ -180,7 +201,7 @@ class _Run:
             case ["(", _, ")"], [_, value, _]:
                 return value
             case [sign, _], [_, value] if (
-                sign == _SIGN and value is not None and not isinstance(value, bool | str)
+                sign == _SIGN and value is not None and not isinstance(value, bool | date | str)
             ):
                 return -value
             case _:

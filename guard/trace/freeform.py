@@ -19,7 +19,7 @@ from guard.procedure.model import Deny, If, Return, StepKind
 from guard.procedure.model import Step as Statement
 from guard.procedure.nodes import Name
 from guard.trace.equations import Part, Value, chains
-from guard.trace.numerals import numeral, plain
+from guard.trace.numerals import dated, numeral, plain
 from guard.trace.objects import OPENING, Object, read_objects
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
@@ -316,7 +316,7 @@ class _Reader:
                 self._say(at, end)
 
     def _alone(self, start: int, end: int) -> None:
-        """A line that is nothing but a number."""
+        """A line that is nothing but a number or a date."""
         awaited, self._awaited = self._awaited, False
         number = self._number(start, end)
         if number is None or self._text[number.end : end].strip(_TRIM + "\\)]}"):
@@ -326,9 +326,12 @@ class _Reader:
             self._answers.setdefault(number.at, number)
 
     def _number(self, at: int, end: int) -> Answer | None:
-        """The number at a place, with its sign, where it is not the start of a working."""
+        """The number at a place, with its sign, or the date, where it is not the start of a working."""
         lead = self._match(_LEAD, at, end)
         start = lead.end()
+        day = dated(self._text, start) if start < end else None
+        if day is not None and day[1] <= end and not _GOES_ON.match(self._text, day[1], end):
+            return Answer(text=self._original[start : day[1]], value=day[0], at=start, end=day[1])
         negative = lead["minus"] is not None
         number = numeral(self._text, start) if start < end else None
         if number is None or number[1] > end or _GOES_ON.match(self._text, number[1], end):

@@ -30,6 +30,7 @@ from guard.trace.events import (
 )
 
 NESTING: Final = 60  # of brackets in a line
+WORDS: Final = 250  # words and signs of a line that the grammar reads, at several microseconds each
 _BRACKETS: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -50,6 +51,14 @@ class _TooManyDigits(Exception):  # noqa: N818 (never leaves this module)
         self.at = at
 
 
+class TooManyWords(Exception):  # noqa: N818 (about the text, and no error of ours)
+    """A text has more words and signs than the grammar reads."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
 @cache
 def lark() -> Lark:
     """The grammar, built once."""
@@ -63,20 +72,38 @@ def lark() -> Lark:
     )
 
 
-def read(text: str, at: int, end: int) -> Event:
-    """What a line that is not empty is. `text` is the line without its end, `at` and `end` its offsets."""
+def parse(text: str, start: str, most: int = WORDS) -> Tree[Token]:
+    """The tree of a text of at most so many words and signs.
+
+    Raises Lark's `UnexpectedInput` where one of them fits nothing, `TooManyWords` where all of them fit.
+    """
+    parser = lark().parse_interactive(text, start=start)
+    last: Token | None = None
+    for count, last in enumerate(parser.iter_parse()):
+        if count == most:
+            raise TooManyWords(_position(last))
+    tree: Tree[Token] = parser.feed_eof(last)  # type: ignore[no-untyped-call]
+    return tree
+
+
+def read(text: str, at: int, end: int, most: int = WORDS) -> Event:
+    """What a line that is not empty is. `text` is the line without its end, `at` and `end` its offsets.
+
+    `most` words and signs are read of a line that fits the grammar so far.
+    """
     deep = nested_too_deep(text)
     if deep is not None:
         return _unreadable(text, at, end, deep, f"nested deeper than {NESTING} brackets")
     try:
-        tree = lark().parse(text, start="start")
-        return _event(tree, text, at, end)
+        return _event(parse(text, "start", most), text, at, end)
     except UnexpectedInput as error:
         return _unreadable(text, at, end, _place(error, text), _why(error, text))
     except _Odd as odd:
         return _unreadable(text, at, end, odd.at, odd.why)
     except _TooManyDigits as number:
         return TooLong(limit=f"{DIGITS} digits in a number", at=at + number.at)
+    except TooManyWords as word:
+        return TooLong(limit=f"{most} words and signs in a line spelled like this", at=at + word.at)
 
 
 def read_string(token: str) -> str | None:

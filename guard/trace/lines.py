@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from guard.trace.events import TooLong
 
@@ -13,15 +13,14 @@ class Limits:
     """What a trace may come to: characters of a line, lines, characters in all."""
 
     line: int = 16_384
-    lines: int = 20_000
-    total: int = 4_000_000
+    lines: int = 101_000  # the steps that an execution may have, a frame and some blank ones
+    total: int = 8_000_000
 
 
 LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+class RawLine(NamedTuple):
     """A line without its end. `at` is its offset; `end` is behind its line feed, where it has one."""
 
     text: str
@@ -36,7 +35,7 @@ class RawLine:
     @property
     def raw(self) -> str:
         """The text with its end, where it has one."""
-        return f"{self.text}\n" if self.terminated else self.text
+        return f"{self.text}\n" if self.end > self.at + len(self.text) else self.text
 
 
 class Lines:
@@ -46,13 +45,15 @@ class Lines:
     as that much of it is there, whether its end has come or not.
     """
 
-    __slots__ = ("_at", "_count", "_dead", "_held", "_limits", "_pieces")
+    __slots__ = ("_ample", "_at", "_count", "_dead", "_held", "_limits", "_pieces", "_room")
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._limits = limits
         self._pieces: list[str] = []  # of the line that has not ended
         self._held = 0  # characters in them
         self._at = 0  # where that line starts
+        self._room = min(limits.line, limits.total)  # characters that it may have; -1: nothing is held
+        self._ample = limits.total - limits.line  # up to here a line may be as long as any
         self._count = 0
         self._dead = False
 
@@ -61,25 +62,39 @@ class Lines:
         """How many characters have been read."""
         return self._at + self._held
 
-    def feed(self, text: str) -> Iterator[RawLine | TooLong]:
-        """The lines that this piece ends. The iterator must be exhausted before the next call."""
+    def feed(self, text: str) -> list[RawLine | TooLong]:
+        """The lines that this piece ends."""
+        if self._dead:
+            return []
+        if self._pieces:
+            self._pieces.append(text)
+            text = "".join(self._pieces)
+            self._pieces.clear()
         *ended, rest = text.split("\n")
-        for piece in ended:
-            yield from self._end(piece)
-        if rest and not self._dead:
+        lines: list[RawLine | TooLong] = []
+        for line in ended:
+            self._held = len(line)
+            if self._held > self._room or self._count >= self._limits.lines:
+                return [*lines, self._stop()]
+            at, self._at = self._at, self._at + self._held + 1
+            self._count += 1
+            if self._at > self._ample:
+                self._room = min(self._limits.line, self._limits.total - self._at)
+            lines.append(RawLine(line, at, self._at))
+        self._held = len(rest)
+        if self._held > self._room:
+            lines.append(self._stop())
+        elif rest:
             self._pieces.append(rest)
-            self._held += len(rest)
-            if self._held > self._room:
-                yield self._stop()
+        return lines
 
     def hold(self, text: str) -> bool:
         """Take a piece without a line feed, if it exceeds no limit: what most pieces of a stream are."""
         held = self._held + len(text)
-        if self._dead or "\n" in text or held > self._limits.line or self._at + held > self._limits.total:
+        if "\n" in text or held > self._room:
             return False
-        if text:
-            self._pieces.append(text)
-            self._held = held
+        self._pieces.append(text)
+        self._held = held
         return True
 
     def close(self) -> RawLine | TooLong | None:
@@ -92,34 +107,17 @@ class Lines:
         self._at, self._held, self._pieces = line.end, 0, []
         return line
 
-    def _end(self, piece: str) -> Iterator[RawLine | TooLong]:
-        if self._dead:
-            return
-        if self._pieces:
-            self._pieces.append(piece)
-            piece = "".join(self._pieces)
-            self._pieces.clear()
-        self._held = len(piece)
-        if self._held > self._room or self._count >= self._limits.lines:
-            yield self._stop()
-            return
-        line = RawLine(piece, self._at, self._at + self._held + 1)
-        self._count += 1
-        self._at, self._held = line.end, 0
-        yield line
-
-    @property
-    def _room(self) -> int:
-        """Characters that the line which has not ended may have."""
-        return min(self._limits.line, self._limits.total - self._at)
+    def end(self) -> None:
+        """Read no further."""
+        self._dead, self._room = True, -1
+        self._pieces.clear()
 
     def _stop(self) -> TooLong:
-        self._dead = True
-        self._pieces.clear()
         if self._held <= self._room:
             limit = f"{self._limits.lines} lines"
         elif self._room == self._limits.line:
             limit = f"{self._limits.line} characters in a line"
         else:
             limit = f"{self._limits.total} characters in all"
+        self.end()
         return TooLong(limit=limit, at=self._at)

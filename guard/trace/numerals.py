@@ -1,4 +1,4 @@
-"""Numbers as people and models write them, read in one fixed way each.
+"""Numbers and dates as people and models write them, read in one fixed way each.
 
 For free-form text only: in a trace a number has one spelling, and none of these readings applies.
 """
@@ -6,9 +6,11 @@ For free-form text only: in a trace a number has one spelling, and none of these
 from __future__ import annotations
 
 import re
+from datetime import date
 from fractions import Fraction
 from typing import Final
 
+from guard.procedure.dates import DATE, MOMENT, parse_date, parse_moment
 from guard.procedure.values import DIGITS, Number
 
 # Every sign is replaced by one that takes as many characters, so that offsets stay right.
@@ -25,6 +27,7 @@ NUMERAL: Final = (
     r"(?:[eE][-+]?[0-9]++)?+(?:\\?%)?+"
 )
 _FRACTION: Final = re.compile(rf"\\[dt]?frac\{{ ?(?P<over>-?{NUMERAL}) ?\}}\{{ ?(?P<under>-?{NUMERAL}) ?\}}")
+_DATED: Final = re.compile(rf"(?:{MOMENT}(?P<time>)|{DATE})(?![0-9:])")
 _NUMERAL: Final = re.compile(NUMERAL)
 _SEPARATORS: Final = re.compile(r"\{,\}|\\,|[, ]")
 _EXPONENT: Final = 40
@@ -48,6 +51,19 @@ def numeral(text: str, at: int) -> tuple[Number | None, int] | None:
         return value, match.end()
     match = _NUMERAL.match(text, at)
     return None if match is None else (_value(match[0]), match.end())
+
+
+def dated(text: str, at: int) -> tuple[date | None, int] | None:
+    """Read the date or moment in ISO 8601 that starts at a place.
+
+    Gives its value and where it ends; the value is None where there is no such day or time. Gives None
+    where neither starts.
+    """
+    match = _DATED.match(text, at)
+    if match is None:
+        return None
+    value = parse_date(match[0]) if match["time"] is None else parse_moment(match[0])
+    return value, match.end()
 
 
 def spelled(value: Number) -> str:

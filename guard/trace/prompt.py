@@ -64,7 +64,11 @@ _UNIT: Final = (
 
 
 def instructions(program: Program) -> str:
-    """Give the text for the head of a prompt; it is the same for every request to this procedure."""
+    """Give the text for the head of a prompt; it is the same for every request to this procedure.
+
+    Raises `ConversationError` where the procedure cannot be run.
+    """
+    program.require_runnable()
     rules = "\n".join(f"- {rule}" for rule in _rules(program))
     return "\n\n".join(
         filter(None, [_TASK.format(shown=_SHOWN[program.form]), program.numbered, rules, _example(program)])

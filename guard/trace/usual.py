@@ -18,8 +18,12 @@ from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine
 
+VALUES: Final = 1_000  # in the list or record of a line; longer ones are for the grammar to refuse
+QUOTES: Final = 100  # behind a line
+
 # Words of the grammar that are no names where a value may stand.
 _WORDS: Final = "true|false|null|do|if|then|else|and|or|not|in|div|mod|for"
+_REPEATED: Final = re.compile(r"(?<=[])])([*+?])")
 _LONG: Final = re.compile("[0-9.]{41}")
 _TIMES: Final = re.compile(f"{MOMENT}|{DATE}")
 _ODD: Final = re.compile("[0-9.]{41}|[0-9]{4}-")  # a long number, or a date that may not exist
@@ -49,8 +53,8 @@ def _patterns() -> _Patterns:
     back (`?>`, `*+`), so that no line takes more than linear time.
     """
     path, name, number, date, moment, string, unit, mode = (
-        f"(?:{lark().get_terminal(terminal).pattern.to_regexp()})"
-        for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "UNIT", "MODE")
+        f"(?:{_possessive(lark().get_terminal(terminal).pattern.to_regexp())})"
+        for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "TIME_UNIT", "MONTH_END")
     )
     number = f"(?>{moment}|{date}|{number})"
     name = f"(?!(?:{_WORDS})(?![A-Za-z0-9_])){name}"
@@ -81,6 +85,11 @@ def _patterns() -> _Patterns:
         value=re.compile(f"{value}(?=[,\\]}}])"),
         next=re.compile(r"(, )|[\]}]"),
     )
+
+
+def _possessive(terminal: str) -> str:
+    """Keep what a terminal's repetitions have matched; all of them end at what they cannot go on with."""
+    return _REPEATED.sub(r"\1+", terminal)
 
 
 def usual(line: RawLine) -> Line | None:
@@ -151,6 +160,8 @@ def _scalar(text: str) -> Value | None:
 
 
 def _quotes(text: str, at: int) -> tuple[Quote, ...] | None:
+    if text.count(" <- ") > QUOTES:
+        return None
     quotes = [(read_string(match[1]), at + match.start(1)) for match in _QUOTE.finditer(text)]
     if any(quote is None for quote, _ in quotes):
         return None
@@ -160,10 +171,11 @@ def _quotes(text: str, at: int) -> tuple[Quote, ...] | None:
 class _Reader:
     """Reads lists and records of plain values. `stop` is where the last one read ends."""
 
-    __slots__ = ("_at", "_patterns", "_text", "stop")
+    __slots__ = ("_at", "_patterns", "_room", "_text", "stop")
 
     def __init__(self, text: str, at: int) -> None:
         self._text, self._at, self.stop = text, at, 0
+        self._room = VALUES
         self._patterns = _patterns()
 
     def written(self, place: int, room: int) -> Written | None:
@@ -173,7 +185,8 @@ class _Reader:
             if room == 0:
                 return None
             return self._items(place, room - 1) if opening == "[" else self._fields(place, room - 1)
-        match = self._patterns.value.match(self._text, place)
+        self._room -= 1
+        match = self._patterns.value.match(self._text, place) if self._room >= 0 else None
         value = _scalar(match[0]) if match else None
         if match is None or value is None:
             return None

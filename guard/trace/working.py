@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from functools import cache
 from unicodedata import normalize
 
 from lark import Token, Tree, UnexpectedInput
 
 from guard.procedure.dates import parse_date, parse_moment, spelled
 from guard.procedure.values import parse_number
-from guard.trace.grammar import lark, nested_too_deep, read_string
+from guard.trace.grammar import TooManyWords, lark, nested_too_deep, parse, read_string
 
 
 def same_working(left: str, right: str) -> bool:
     """Whether two workings are the same but for what does not matter.
 
     That is: white space, redundant parentheses, the order of the two operands of one `+` or `*`, and
-    spellings of equal numbers or of one moment. A text that is no working is the same as nothing but itself.
+    spellings of equal numbers or of one moment. A text that is no working, or too long a one to be read,
+    is the same as nothing but itself.
     """
     if left == right:
         return True
+    if _words(left) != _words(right):
+        return False  # neither needs to be parsed for that
     forms = _Forms()
     mine = _normal(left, forms)
     return mine is not None and mine == _normal(right, forms)
+
+
+def _words(text: str) -> int:
+    """How many words and signs a text has, without parentheses and minus signs (`-0` is `0`).
+
+    Equal workings have equally many, and that is cheap to see.
+    """
+    return len(_word().findall(text))
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    names = ("STRING", "NAME", "DATETIME", "DATE", "NUMBER")
+    terminals = (lark().get_terminal(name).pattern.to_regexp() for name in names)
+    return re.compile("|".join((*(f"(?:{terminal})" for terminal in terminals), "[=!<>]=", r"[^\s()-]")))
 
 
 def _normal(text: str, forms: _Forms) -> int | None:
     if nested_too_deep(text) is not None:
         return None
     try:
-        return forms.number(lark().parse(text, start="expression"))
-    except UnexpectedInput:
+        return forms.number(parse(text, "expression"))
+    except (UnexpectedInput, TooManyWords):
         return None
 
 

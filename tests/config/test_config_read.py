@@ -78,7 +78,7 @@ def test_without_a_file_it_is_the_local_model_and_the_shipped_procedures() -> No
     assert isinstance(config.upstreams["local"], LocalUpstream)
     assert {"chain", "invoice", "parcel"} <= set(config.programs)
     assert {route.model: route.procedure for route in config.routes} == {
-        name: name for name in config.programs
+        name: name for name in config.bindable
     }
 
 

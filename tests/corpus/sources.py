@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
-from guard.procedure.expected import EndKind
+from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
 from tests.corpus import chains, finqa, gsm8k
@@ -18,6 +19,8 @@ from tests.traces import Case, cases
 from tests.worked import every
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+REFERENCE: Final = Path(__file__).parents[2] / "grammars" / "README.md"
+_BLOCK: Final = re.compile(r"^```proc\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # Inputs and decisions of examples that have none of their own.
 _DECIDED: Final[Mapping[str, tuple[dict[str, object], dict[str, Value]]]] = {
     "parcel": (
@@ -45,6 +48,16 @@ def from_examples() -> Iterator[Sample]:
                 yield carried_out(text, program, program.accept(raw), decisions)
             elif program.example_inputs is not None:
                 yield carried_out(text, program, program.example_inputs, program.example_decisions or {})
+
+
+def from_docs() -> Iterator[Sample]:
+    """The procedures of the language reference that have an example, in each form of a trace."""
+    for text in _BLOCK.findall(REFERENCE.read_text("utf-8")):
+        for program in load(text, "README.md").procedures.values():
+            if program.example_inputs is not None:
+                for form in Form:
+                    inputs, decisions = program.example_inputs, program.example_decisions or {}
+                    yield carried_out(text, program.in_form(form), inputs, decisions)
 
 
 def from_cases() -> Iterator[Sample]:
@@ -77,5 +90,6 @@ SOURCES: Final[Mapping[str, Callable[[], Iterator[Sample]]]] = {
     "GSM8K": lambda: map(from_problem, gsm8k.problems()),
     "chains": chains.seeded,
     "examples": from_examples,
+    "docs": from_docs,
     "cases": from_cases,
 }

@@ -19,7 +19,7 @@ from tests.faults.faithful import NONCE, Mutant, Sample
 from tests.faults.injectors import INJECTORS, injected, right
 
 # Of the large corpora each so manieth form of a step's faults; `python -m tests.corpus.faults` takes them all.
-SOME = {"FinQA": 23, "GSM8K": 101, "chains": 211, "examples": 47, "cases": 7}
+SOME = {"FinQA": 23, "GSM8K": 101, "chains": 211, "examples": 47, "docs": 7, "cases": 7}
 PUBLIC = {"FinQA", "GSM8K"}
 
 

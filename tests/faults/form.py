@@ -8,6 +8,7 @@ from typing import Final
 
 from guard.trace.lines import LIMITS
 from tests.faults.faithful import NONCE, Mutant, Sample, changed_line, inserted_line, spots
+from tests.faults.values import DATE
 
 _PROSE: Final = (
     "Now let me compute the next step.",
@@ -46,12 +47,35 @@ def decorated(sample: Sample, index: int) -> Iterator[Mutant]:
         yield changed_line(sample, index, line, "malformed", 0, name="decorated")
 
 
+def run_together(sample: Sample, index: int) -> Iterator[Mutant]:
+    """A step's line and the next in one."""
+    lines = sample.lines
+    lines[index + 1 : index + 3] = [" ".join(lines[index + 1 : index + 3])]
+    yield Mutant(
+        name="run_together",
+        text="".join(f"{line}\n" for line in lines),
+        kind="malformed",
+        step=sample.path(index),
+        at=sample.start(index),
+    )
+
+
 def misspelled(sample: Sample, index: int) -> Iterator[Mutant]:
     """A number as people write it."""
     expected, value = sample.steps[index]
     line = sample.lines[index + 1]
     for spot in spots(expected, value):
         shown = spot.value or ""
+        if DATE.fullmatch(shown):
+            for spelling in (
+                "2026-02-30",
+                "01.06.2026",
+                "2026/06/01",
+                "1 June 2026",
+                f"{shown}T25:00Z",
+            ):
+                changed = f"{line[: spot.value_at]}{spelling}{line[spot.value_at + len(shown) :]}"
+                yield changed_line(sample, index, changed, "malformed", 0, name="misspelled")
         if not re.fullmatch(r"\d+(\.\d+)?", shown):
             continue
         spellings = [
@@ -62,6 +86,8 @@ def misspelled(sample: Sample, index: int) -> Iterator[Mutant]:
             f"{shown}.",
             f"**{shown}**",
             f"{shown} kg",
+            f"\N{MINUS SIGN}{shown}",
+            "".join(chr(ord(c) + 0xFEE0) if c.isdigit() else c for c in shown),
         ]
         if len(expected.cells) == 1 and not expected.cells[0].key:
             spellings.append(f"{shown},000")

@@ -143,3 +143,30 @@ def under_another_number(sample: Sample, index: int) -> Iterator[Mutant]:
     kind = "premature_answer" if sample.steps[index][0].head in ENDS else "extra_step"
     step = "999" if kind == "extra_step" else None
     yield changed_line(sample, index, f"999 {body}", kind, 0, step=step, name="under_another_number")
+
+
+def under_the_number_before(sample: Sample, index: int) -> Iterator[Mutant]:
+    """A step under the number of the one before, as if it were that one's other value."""
+    if not index:
+        return
+    before, body = (sample.lines[each].partition(" ")[2] for each in (index, index + 1))
+    if before != body and sorted(before) == sorted(body):
+        return  # perhaps only operands changed their places, which is the same step
+    kind = "repeated_step" if before == body else "self_correction"
+    line = f"{sample.path(index - 1)} {body}"
+    yield changed_line(sample, index, line, kind, 0, name="under_the_number_before")
+
+
+def exchanged(sample: Sample, index: int) -> Iterator[Mutant]:
+    """A step and the one behind it in the other order."""
+    if index + 1 == len(sample.steps):
+        return
+    lines = sample.lines
+    lines[index + 1 : index + 3] = reversed(lines[index + 1 : index + 3])
+    yield Mutant(
+        name="exchanged",
+        text="".join(f"{line}\n" for line in lines),
+        kind="premature_answer" if _is_answer(sample, index + 1) else "skipped_step",
+        step=sample.path(index),
+        at=sample.start(index),
+    )

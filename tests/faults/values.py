@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Final
 
@@ -17,6 +18,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    NothingType,
     NullType,
     OptionalType,
     PercentType,
@@ -39,6 +41,7 @@ _WRONG: Final = {
     "escalate": "wrong_answer",
 }
 _FLIPPED: Final = {"true": "false", "false": "true"}
+DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:T[0-9:]+(?:Z|[-+][0-9:]+))?")
 _NOWHERE: Final = "thirteen purple hinges"
 
 
@@ -50,6 +53,8 @@ def others(spelling: str) -> list[str]:
         return ["7", '"null"']
     if spelling.startswith('"'):
         return [f'{spelling[:-1]}x"', '"Something else."'] if len(spelling) < 10_000 else []
+    if DATE.fullmatch(spelling):
+        return [*later(spelling), f'"{spelling}"', "20260601"]
     if not re.fullmatch(r"-?[0-9.]+%?", spelling):
         return []
     sign = "%" if spelling.endswith("%") else ""
@@ -58,6 +63,16 @@ def others(spelling: str) -> list[str]:
     found = [_moved(digits, step, places) + sign for step in (Fraction(1), Fraction(-1, 10**places))]
     negated = [digits[1:] if digits.startswith("-") else f"-{digits}"] if float(digits) else []
     return [*found, *(f"{other}{sign}" for other in negated), f'"{spelling}"']
+
+
+def later(spelling: str) -> list[str]:
+    """The day or the hour behind a date or moment, where there is one."""
+    try:
+        if "T" in spelling:
+            return [(datetime.fromisoformat(spelling) + timedelta(hours=1)).isoformat()]
+        return [(date.fromisoformat(spelling) + timedelta(days=1)).isoformat()]
+    except OverflowError:
+        return []
 
 
 def _moved(digits: str, by: Fraction, places: int) -> str:
@@ -85,7 +100,17 @@ def wrong_value(sample: Sample, index: int) -> Iterator[Mutant]:
 
 
 def _others_of(cell: Cell, spot: Spot) -> list[str]:
-    return [] if spot.value is None else others(spot.value)
+    """Spellings of other values of a cell; of a list also one that lacks an item and one in another order."""
+    if spot.value is None:
+        return []
+    match cell.value:
+        case tuple() as items:
+            changed = [items[:-1], items[::-1], (*items, *items[:1])]
+            return [*(spell(other, cell.type) for other in changed if other != items), "true"]
+        case dict() as record:
+            return ["{}", "1", *(['{"x": 1}'] if list(record) != ["x"] else [])]
+        case _:
+            return others(spot.value)
 
 
 def another(sample: Sample, index: int) -> str | None:
@@ -142,6 +167,8 @@ def _of_another_type(type_: Type) -> list[str]:
             return [*_of_another_type(item), '"null"'] if not isinstance(item, StringType) else ["1", "[]"]
         case NullType():
             return ["0", '"null"']
+        case NothingType():
+            return []
 
 
 def _refused(expected: Expected, decision: Decision, value: Value) -> Iterator[tuple[Value, Type]]:
@@ -207,7 +234,7 @@ def _foreign(decision: Decision) -> list[str]:
 def worked_out(sample: Sample, index: int) -> Iterator[Mutant]:
     """A decided value with a working, which only computed ones have."""
     expected, value = sample.steps[index]
-    if expected.decision is not None and not isinstance(value, str | tuple | dict):
+    if expected.decision is not None and not isinstance(value, str | tuple | dict | date):
         [spot] = spots(expected, value)
         same = f"{spot.value} and {spot.value}" if isinstance(value, bool) else f"{spot.value} + 0"
         line = _with(sample.lines[index + 1], spot.value_at, "", f"{same} = ")

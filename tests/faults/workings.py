@@ -12,12 +12,24 @@ from fractions import Fraction
 from typing import Final
 
 from tests.faults.faithful import Mutant, Sample, Spot, changed_line, spots
+from tests.faults.values import DATE, later
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|\d+(?:\.\d+)?%?|[<>=!]=|\S')
+_TOKEN: Final = re.compile(
+    rf'"(?:[^"\\]|\\.)*"|{DATE.pattern}|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|\d+(?:\.\d+)?%?|[<>=!]=|\S'
+)
 _NUMBER: Final = r"-?\d+(?:\.\d+)?%?"
-_ORDERED: Final = re.compile(rf"({_NUMBER}) (-|/|div|mod|<=|>=|==|!=|<|>) ({_NUMBER})")
-_APPLIED: Final = re.compile(rf"(\w+)\(({_NUMBER}), ({_NUMBER})\)")
+_OPERAND: Final = rf"{DATE.pattern}|{_NUMBER}"
+_ORDERED: Final = re.compile(rf"({_OPERAND}) (-|/|div|mod|<=|>=|==|!=|<|>) ({_OPERAND})")
+_APPLIED: Final = re.compile(rf"(\w+)\(({_OPERAND}), ({_OPERAND})\)")
 _THREE: Final = re.compile(rf"({_NUMBER}) ([-+*/]) ({_NUMBER}) ([-+*/]) ({_NUMBER})")
+_OTHER_UNIT: Final = {
+    "days": "weeks",
+    "weeks": "days",
+    "months": "years",
+    "years": "months",
+    "hours": "minutes",
+    "minutes": "hours",
+}
 _OTHER: Final = {
     "+": "-",
     "-": "+",
@@ -50,6 +62,13 @@ def _number(text: str) -> Fraction:
     return Fraction(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
+def _differ(one: str, other: str) -> bool:
+    """Whether two operands are not the same."""
+    if DATE.fullmatch(one) or DATE.fullmatch(other):
+        return one != other
+    return _number(one) != _number(other)
+
+
 def _workings(sample: Sample, index: int) -> Iterator[tuple[Spot, str]]:
     expected, value = sample.steps[index]
     if expected.decision is None:
@@ -70,6 +89,11 @@ def other_operand(sample: Sample, index: int) -> Iterator[Mutant]:
     for spot, working in _workings(sample, index):
         numbers = [token for token in _TOKEN.finditer(working) if token[0][0].isdigit()]
         for token in {numbers[0], numbers[-1]} if numbers else set():
+            if DATE.fullmatch(token[0]):
+                for other in later(token[0]):
+                    changed = f"{working[: token.start()]}{other}{working[token.end() :]}"
+                    yield _mutant(sample, index, spot, changed, "other_operand")
+                continue
             whole, rest = re.fullmatch(r"(\d+)(.*)", token[0]).groups()  # type: ignore[union-attr]
             if len(whole) < 30:
                 other = f"{working[: token.start()]}{int(whole) + 1}{rest}{working[token.end() :]}"
@@ -84,14 +108,17 @@ def other_operator(sample: Sample, index: int) -> Iterator[Mutant]:
             if token[0] in _OTHER and between:
                 other = f"{working[: token.start()]}{_OTHER[token[0]]}{working[token.end() :]}"
                 yield _mutant(sample, index, spot, other, "other_operator")
+            if token[0] in _OTHER_UNIT and working[: token.start()].endswith(" "):
+                other = f"{working[: token.start()]}{_OTHER_UNIT[token[0]]}{working[token.end() :]}"
+                yield _mutant(sample, index, spot, other, "other_operator")
 
 
 def swapped(sample: Sample, index: int) -> Iterator[Mutant]:
     """Two operands in the other order, where that is not that of one `+` or `*`."""
     for spot, working in _workings(sample, index):
-        if (found := _ORDERED.fullmatch(working)) and _number(found[1]) != _number(found[3]):
+        if (found := _ORDERED.fullmatch(working)) and _differ(found[1], found[3]):
             yield _mutant(sample, index, spot, f"{found[3]} {found[2]} {found[1]}", "swapped")
-        if (found := _APPLIED.fullmatch(working)) and _number(found[2]) != _number(found[3]):
+        if (found := _APPLIED.fullmatch(working)) and _differ(found[2], found[3]):
             yield _mutant(sample, index, spot, f"{found[1]}({found[3]}, {found[2]})", "swapped")
 
 
@@ -125,7 +152,7 @@ def without_symbol(sample: Sample, index: int) -> Iterator[Mutant]:
     for spot, _ in _workings(sample, index):
         if spot.symbol is not None:
             line = sample.lines[index + 1]
-            for other in ("", f"{spot.symbol} + 1 = ", f"not_{spot.symbol} = "):
+            for other in ("", f"{spot.symbol} + 1 = ", f"1 + ({spot.symbol}) = "):
                 changed = f"{line[: spot.at]}{other}{line[spot.working_at :]}"
                 yield changed_line(sample, index, changed, "wrong_expression", spot.at, name="without_symbol")
 
@@ -173,3 +200,13 @@ def other_head(sample: Sample, index: int) -> Iterator[Mutant]:
     yield changed_line(
         sample, index, f"{expected.path} {changed}{rest}", "wrong_expression", 0, name="other_head"
     )
+
+
+def other_shape(sample: Sample, index: int) -> Iterator[Mutant]:
+    """Something else where a line shows a list or record part by part."""
+    expected, _ = sample.steps[index]
+    if expected.decision is None and expected.cells and all(cell.key for cell in expected.cells):
+        start = len(f"{expected.path} {expected.head} ")
+        for body in ("[]", "{}", "1", '"all of it"'):
+            line = f"{expected.path} {expected.head} {body}"
+            yield changed_line(sample, index, line, "wrong_expression", start, name="other_shape")

@@ -183,6 +183,8 @@ class Walk:
             case m.Escalate():
                 self.line(step.number, step.text)
                 raise Ended("escalate", step.text)
+            case m.Invoke() | m.Confirm() | m.Say():
+                raise AssertionError(step)
 
     def type_of(self, name: str) -> t.Type:
         return self.types[self.procedure.name][name]
@@ -325,17 +327,30 @@ class Walk:
                 table = self.module.tables.get(name)
                 return self.function(name, values) if table is None else looked_up(table, values)
             case n.Aggregate():
-                return self.function(expr.function, [list(self.terms(expr, env))])
+                return self.collected(expr, list(self.terms(expr, env)))
             case n.ListOf(items=items):
                 return tuple(self.of(item, env) for item in items)
             case n.RecordOf(fields=fields):
                 return {name: self.of(value, env) for name, value in fields}
 
-    def terms(self, expr: n.Aggregate, env: Env) -> Iterator[Any]:
+    def terms(self, expr: n.Aggregate, env: Env) -> Iterator[tuple[Any, Any]]:
+        """Each term, and what it is sorted by."""
         for item in self.of(expr.items, env):
             inner = {**env, expr.variable: item}
             if expr.condition is None or self.of(expr.condition, inner):
-                yield self.of(expr.term, inner)
+                term = self.of(expr.term, inner)
+                yield term, term if expr.key is None else self.of(expr.key, inner)
+
+    def collected(self, expr: n.Aggregate, pairs: list[tuple[Any, Any]]) -> Any:
+        if expr.function != "sort":
+            return self.function(expr.function, [[term for term, _ in pairs]])
+        done: list[tuple[Any, Any]] = []
+        for term, key in pairs:  # by insertion, behind all that are as large
+            place = 0
+            while place < len(done) and (done[place][1] >= key if expr.descending else done[place][1] <= key):
+                place += 1
+            done.insert(place, (term, key))
+        return tuple(term for term, _ in done)
 
     def function(self, name: str, values: list[Any]) -> Any:
         over = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
@@ -352,6 +367,34 @@ class Walk:
                 return any(over)
             case "all":
                 return all(over)
+            case "list" | "filter":
+                return tuple(over)
+            case "sort":
+                return tuple(sorted(over))
+            case "distinct":
+                return tuple(one for index, one in enumerate(over) if one not in over[:index])
+            case "first" | "last" | "rest" | "drop_last" if not over:
+                raise Stuck
+            case "first" | "last":
+                return over[0] if name == "first" else over[-1]
+            case "rest" | "drop_last":
+                return tuple(over[1:] if name == "rest" else over[:-1])
+            case "reverse":
+                return tuple(reversed(over))
+            case "append":
+                return (*values[0], values[1])
+            case "concat":
+                return "".join(values) if isinstance(values[0], str) else sum(values, ())
+            case "at" | "put":
+                place = int(values[1])
+                if not 1 <= place <= len(values[0]):
+                    raise Stuck
+                before, behind = values[0][: place - 1], values[0][place:]
+                return values[0][place - 1] if name == "at" else (*before, values[2], *behind)
+            case "position":
+                return next((place + 1 for place, one in enumerate(values[0]) if one == values[1]), 0)
+            case "upper":
+                return values[0].upper()
             case "len":
                 return len(values[0])
             case "abs":

@@ -102,7 +102,9 @@ class Maker:
             "money": self.money,
             "percent": self.percent,
             "bool": self.test,
-            "string": lambda deep: f"size({self.expr('int', deep)})",
+            "string": self.string,
+            "ints": self.listed,
+            "lines": self.chosen,
             "date": lambda deep: self.moment("date", deep),
             "datetime": lambda deep: self.moment("datetime", deep),
         }
@@ -130,7 +132,7 @@ class Maker:
     def whole(self, depth: int) -> str:
         left, right = self.expr("int", depth), self.expr("int", depth)
         match self.pick(
-            "op", "op", "neg", "abs", "min", "len", "count", "sum", "round", "band", "time", "between"
+            "op", "op", "neg", "abs", "min", "len", "count", "sum", "round", "band", "item", "time", "between"
         ):
             case "op":
                 return f"{left} {self.pick('+', '-', '*', 'div', 'mod')} {right}"
@@ -154,8 +156,45 @@ class Maker:
                 return f"sum(x * {right} for x in {self.pick(*self.names['ints'])} if x != {left})"
             case "round":
                 return f"{self.pick('floor', 'ceil')}({self.expr('money', depth)})"
+            case "item":
+                items = self.expr("ints", depth)
+                return self.pick(f"at({items}, {left})", f"last({items})", f"position({items}, {left})")
             case _:
                 return f"band({left})"
+
+    def string(self, depth: int) -> str:
+        left, right = self.leaf("string"), self.expr("string", depth)
+        made = self.pick("size", "upper", "concat", "name")
+        return {
+            "size": f"size({self.expr('int', depth)})",
+            "upper": f"upper({left})",
+            "concat": f"concat({left}, {right})",
+            "name": f"first([l.name for l in {self.leaf('lines')}])",
+        }[made]
+
+    def listed(self, depth: int) -> str:
+        """A list of whole numbers out of others."""
+        items, item = self.expr("ints", depth), self.expr("int", depth)
+        return self.pick(
+            f"append({items}, {item})",
+            f"{self.pick('sort', 'reverse', 'distinct', 'rest', 'drop_last')}({items})",
+            f"filter(x for x in {items} if x > {item})",
+            f"[x * {item} for x in {items}]",
+            f"[l.qty for l in {self.expr('lines', depth)}]",
+            f"sort(x for x in {items} by x * {item}{self.pick('', ' desc')})",
+            f"concat({items}, [{item}])",
+            f"put({items}, {item}, 7)",
+        )
+
+    def chosen(self, depth: int) -> str:
+        """Some lines, or lines in another order."""
+        items = self.leaf("lines")
+        return self.pick(
+            f"filter(l for l in {items} if l.qty > {self.expr('int', depth)})",
+            f"sort(l for l in {items} by {self.pick('l.price', 'l.name', 'l.qty')}{self.pick('', ' desc')})",
+            f"distinct({items})",
+            f"reverse({items})",
+        )
 
     def money(self, depth: int) -> str:
         left, right = self.expr("money", depth), self.expr("money", depth)
@@ -235,7 +274,7 @@ class Maker:
                 self.put(indent, "money", f"{left} {self.pick('*', '/')} {right} to 2{rounding}")
             case "copy":
                 kind = self.pick("ints", "lines", "line", "percent")
-                self.put(indent, kind, self.leaf(kind))
+                self.put(indent, kind, self.expr(kind, self.draw(st.integers(0, 1))))
             case "record":
                 parts = f"name: {self.leaf('string')}, qty: {self.expr('int')}, price: {self.leaf('money')}"
                 self.put(indent, "line", f"{{ {parts} }}")

@@ -524,8 +524,8 @@ def test_loops_in_loops_come_to_an_end() -> None:
         "p(xs: list of int) -> int",
     )
     seen, ending = drive(made, [], xs=[0] * 500)
-    assert len(seen) == 20_000
-    assert ending == Ending(EndKind.FAILED, path="2[40].1[459].1", reason="there are more than 20000 steps")
+    assert len(seen) == 100_000
+    assert ending == Ending(EndKind.FAILED, path="2[200].1[299].1", reason="there are more than 100000 steps")
 
 
 def test_a_check_that_is_computed_false_has_no_line_but_one_that_is_sent_false_goes_on() -> None:
@@ -887,7 +887,7 @@ def test_inputs_are_left_as_they_were() -> None:
 
 def test_misuse_is_no_fault_of_the_procedure() -> None:
     made = steps("x = a\nreturn x")
-    unended = replace(made, block=Block(made.block.steps[:1]))
+    unended = replace(made, runnable=Block(made.block.steps[:1]))
     with pytest.raises(InvalidState, match="'p' came to its last step without an end"):
         drive(unended, [], a=1)
     with pytest.raises(InvalidState, match="an example has 'x', which is no constant"):

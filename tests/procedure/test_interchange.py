@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from guard.config.folder import Folder
 from guard.procedure.interchange import compiled, schema
 from guard.procedure.load import load
 from guard.procedure.model import StepKind
@@ -66,7 +67,7 @@ def test_the_published_schema_is_that_of_the_model() -> None:
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_shipped_procedures_fit_the_schema(file: Path) -> None:
-    library = load(file.read_text("utf-8"))
+    library = load(file.read_text("utf-8"), str(file), files=Folder(file.parent))
     for program in library.procedures.values():
         data = json.loads(json.dumps(compiled(library.module, program)))
         assert fits(data, PUBLISHED)

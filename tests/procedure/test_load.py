@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lark import Lark
 from lark.indenter import Indenter
 
+from guard.config.folder import Folder
 from guard.errors import Problem, ProcedureError
 from guard.procedure.layout import Layout
 from guard.procedure.listing import walk
@@ -76,8 +77,8 @@ def expression(text: str) -> Expr:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_procedures_load_without_a_word(path: Path) -> None:
-    library = load(path.read_text(encoding="utf-8"), str(path))
-    assert library.procedures
+    library = load(path.read_text(encoding="utf-8"), str(path), files=Folder(path.parent))
+    assert library.module.origins
     assert library.warnings == ()
 
 
@@ -314,8 +315,8 @@ def nodes(part: object) -> list[Any]:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_everything_knows_its_place(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    module = module_of(text)
-    for procedure in module.procedures.values():
+    module = load(text, str(path), files=Folder(path.parent)).module
+    for procedure in module.own_procedures.values():
         found = nodes(procedure)
         for node in found:
             here = text[node.at.start : node.at.end]

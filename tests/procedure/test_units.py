@@ -15,7 +15,7 @@ from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.errors import ProcedureError, RequestError
 from guard.procedure.execute import Program, reference
-from guard.procedure.expected import EndKind
+from guard.procedure.expected import EndKind, Unknown
 from guard.procedure.format import formatted
 from guard.procedure.lattice import join, takes, type_text
 from guard.procedure.load import load
@@ -291,6 +291,7 @@ def run(text: str, **inputs: object) -> Value:
     _, ending = reference(program, program.accept(inputs), {})
     assert ending.kind is EndKind.RETURN
     assert ending.value is not None
+    assert not isinstance(ending.value, Unknown)
     return ending.value
 
 

@@ -22,6 +22,7 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    NothingType,
     NullType,
     OptionalType,
     PercentType,
@@ -353,6 +354,8 @@ def values_of(kind: Type) -> st.SearchStrategy[Value]:
         case StringType() | TextType():
             plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
             return plain.map(lambda text: coerce(text, STRING) or "")
+        case NothingType():
+            return st.nothing()
         case ListType(item):
             return st.lists(values_of(item), max_size=3).map(tuple)
         case RecordType(fields):

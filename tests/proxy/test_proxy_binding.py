@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +370,39 @@ def test_the_keys_of_both_sides_stay_apart(tmp_path: Path) -> None:
 
     run(body())
     assert seen == [None, "Bearer theirs", "Bearer own"]
+
+
+def test_a_procedure_that_asks_for_the_time_is_given_it_once_in_its_zone(tmp_path: Path) -> None:
+    (tmp_path / "dated.proc").write_text(
+        'now in "+05:30"\nprocedure dated(now: datetime, today: date) -> int\n  return year(today) + hour(now)\n'
+    )
+    config = "procedures: [dated.proc]\nroutes: [{model: dated, procedure: dated}]"
+    prompts: list[str] = []
+
+    async def behave(connection: Connection) -> None:
+        prompts.append((await connection.request())["messages"][-1]["content"])
+        await connection.stream(said("@", "stop"), DONE)
+
+    async def body() -> None:
+        async with (
+            serving(behave) as server,
+            running(behind(tmp_path, server.url, config=config)) as endpoint,
+        ):
+            asked = {"model": "dated", "messages": ASK["messages"]}
+            before = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251
+            await endpoint.post(asked)
+            given = len(prompts)
+            shown = re.search("now = (.*)\ntoday = (.*)", prompts[0])
+            assert shown is not None
+            now = datetime.fromisoformat(shown[1])
+            assert now.utcoffset() == timedelta(hours=5, minutes=30)
+            assert shown[2] == now.date().isoformat()
+            assert timedelta() <= now - before < timedelta(minutes=2)
+            assert all(shown[0] in prompt for prompt in prompts)  # a later attempt has the same time
+            await endpoint.post({**asked, "stepguard": {"inputs": {"now": "2026-12-31T20:00:00Z"}}})
+            assert "now = 2026-12-31T20:00:00+00:00\ntoday = 2027-01-01" in prompts[given]
+
+    run(body())
 
 
 def test_a_path_that_is_not_there_is_a_404(tmp_path: Path) -> None:

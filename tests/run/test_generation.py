@@ -35,6 +35,13 @@ def test_what_is_not_reported_is_counted_and_said_to_be() -> None:
     assert made.cost == Usage(prompt=80, completion=5)
 
 
+def test_all_that_was_written_is_remembered() -> None:
+    made = generation(" a =", " 7\n", "4 b")
+    assert (made.text, made.line) == (" a = 7\n4 b", "4 b")
+    made.take(" =")
+    assert (made.text, made.line) == (" a = 7\n4 b =", "4 b =")
+
+
 def test_a_generation_that_wrote_nothing_costs_nothing_that_is_known() -> None:
     assert generation().cost == Usage(estimated=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from fractions import Fraction
 from time import process_time
 
@@ -31,6 +32,31 @@ FORMS = {
     "JSON that was cut off": '{"steps": [{"step": 1, "value": 16}, {"step": 2, "value": 25}, {"step": 3, "value": 41}',
     "Windows": "S1 = 16\r\nS2 = 25\r\nS3 = 41\r\n",
 }
+
+
+def test_dates_are_read_with_what_is_added_to_them() -> None:
+    text = (
+        "1. due = order_date + 30 days = 2026-06-01 + 30 days = 2026-07-01\n"
+        "Step 2: **last** = 2026-07-01 - 1 months  down = 2026-06-01, and 3 days are left.\n"
+        "3. at is 2026-06-01T09:30:00+02:00\n"
+        "4. none = 2026-02-30\n"
+        "The final answer is 2026-07-01."
+    )
+    reading = read_freely(text, ["due", "last", "at", "none"])
+    found = {seen.step: [part.text for part in seen.parts] for seen in reading.seen}
+    assert found == {
+        0: ["order_date + 30 days", "2026-06-01 + 30 days", "2026-07-01"],
+        1: ["2026-07-01 - 1 months down", "2026-06-01"],
+        2: ["2026-06-01T09:30:00+02:00"],
+        3: ["2026-02-30"],
+    }
+    assert values(reading) == {
+        0: date(2026, 7, 1),
+        1: date(2026, 6, 1),
+        2: datetime.fromisoformat("2026-06-01T09:30:00+02:00"),
+    }
+    assert reading.last_answer is not None
+    assert (reading.last_answer.text, reading.last_answer.value) == ("2026-07-01", date(2026, 7, 1))
 
 
 def values(reading: Reading) -> dict[int | None, object]:

@@ -177,5 +177,21 @@ def test_no_text_makes_reading_raise(anything: str, alike: str) -> None:
         assert not isinstance(event, Unreadable) or 0 <= event.wrong_at <= max(len(text), 1)
 
 
+@pytest.mark.parametrize("part", ["1 + ", "1+", "a.", "-", "not "])
+def test_a_line_of_too_many_words_is_over_a_limit_and_read_no_further(part: str) -> None:
+    text = "1 a = " + part * 100
+    event = read(f"{text}?", 7, len(text) + 9, most=60)
+    assert isinstance(event, TooLong)
+    assert event.limit == "60 words and signs in a line spelled like this"
+    words = text[: event.at - 7].replace(".", " . ").replace("-", " - ").replace("+", " + ")
+    assert len(words.split()) == 60
+
+
+def test_a_line_may_have_as_many_words_as_the_limit_and_what_fits_nothing_is_said_first() -> None:
+    assert isinstance(read("1 a = 1 + 1 = 2", 0, 16, most=8), Line)
+    assert isinstance(read("1 a = 1 + 1 = 2", 0, 16, most=7), TooLong)
+    assert isinstance(read("Let me think" + " about it" * 1_000, 0, 9_013), Unreadable)
+
+
 def test_the_grammar_is_built_once() -> None:
     assert lark() is lark()

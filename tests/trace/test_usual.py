@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from guard.trace.grammar import read
 from guard.trace.lines import RawLine
 from guard.trace.parser import read_line
-from guard.trace.usual import usual
+from guard.trace.usual import QUOTES, VALUES, usual
 
 USUAL = [
     "5[2].1 part = 4 * 61.20 * (1 - 0%) = 244.80",
@@ -201,3 +201,20 @@ def test_no_line_takes_the_fast_reader_more_than_linear_time(text: str) -> None:
     start = process_time()
     usual(RawLine(text, 0, len(text)))
     assert process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("most", "line", "part"),
+    [
+        (VALUES, "1 a = [PART1]", "1, "),
+        (VALUES, '1 a = {PART"a": 1}', '"a": 1, '),
+        (QUOTES, "1 a = 1PART", ' <- "a"'),
+    ],
+)
+def test_lists_records_and_quotes_have_limits(most: int, line: str, part: str) -> None:
+    count = most - line.count("1]") - line.count("1}")
+    as_long, longer = (line.replace("PART", part * count) for count in (count, count + 1))
+    event = usual(RawLine(as_long, 0, len(as_long) + 1))
+    assert event is not None
+    assert event == read(as_long, 0, len(as_long) + 1, most=10_000)
+    assert usual(RawLine(longer, 0, len(longer) + 1)) is None
