@@ -212,6 +212,9 @@ def _type(at: Stumble) -> Finding | None:
 
 def _comma(at: Stumble) -> Finding | None:
     """Explain parts that stand side by side in brackets."""
+    if at.kind == "COLON" and at.before == "NAME" and {"COMMA", "QMARK"} <= at.accepts:  # a: int b: int
+        word = at.line[-1]
+        return Finding(place(word), f"expected a comma before {quoted(word)}", f"write , {word}")
     if at.open is None or "COMMA" not in at.accepts or at.kind not in _PART_STARTS:
         return None
     return Finding(at.span, f"expected a comma before {at.found}", f"write , {at.token}")
