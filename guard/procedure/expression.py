@@ -135,6 +135,8 @@ class _Inference:
         match expr:
             case Literal(str(value), StringType()):
                 return EnumType((value,))  # fits every string type and every enumeration that has it
+            case Literal(_, EnumType(())):
+                return None  # it has a unit that nothing declares, which has been reported
             case Literal(_, type):
                 return type
             case Name():

@@ -130,6 +130,16 @@ def _operator(at: Stumble) -> Finding | None:
     return None
 
 
+def _shifted(at: Stumble) -> Finding | None:
+    """Explain `due + 1 month down`."""
+    if at.kind not in ("DOWN", "UP") or at.before != "NAME":
+        return None
+    word = at.line[-1]
+    near = nearest(word, ("months", "years"))
+    advice = f"did you mean {near!r}?" if near else f"write months {at.token} or years {at.token}"
+    return Finding(place(word), f"there is no unit {str(word)!r}", advice)
+
+
 def _null(at: Stumble) -> Finding | None:
     """Explain `a ?? b`, `a ? b : c` and `x is 5`."""
     if at.kind == "QMARK" and "PLUS" in at.accepts:
@@ -378,7 +388,7 @@ def _decision(at: Stumble) -> Finding | None:
     return None
 
 
-EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator, _null)
+EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator, _shifted, _null)
 STEP_RULES: Final[tuple[Rule, ...]] = (
     _tool,
     _reserved,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from lark import Token, Tree
 
 from guard.procedure import constants
-from guard.procedure.faults import Faults, suggestion
+from guard.procedure.dates import UNITS
+from guard.procedure.faults import Faults, nearest
 from guard.procedure.nodes import Literal
-from guard.procedure.types import DecimalType, IntType, Unit
+from guard.procedure.types import DecimalType, EnumType, IntType, Unit
 from guard.procedure.units import base_unit, named_unit, times, unit_of, with_unit
 
 if TYPE_CHECKING:
@@ -97,12 +98,12 @@ class Measures:
         return self.of(node)
 
     def quantity(self, literal: Literal, node: Tree[Token], number: Token) -> Literal:
-        """Give a constant with the unit behind it."""
+        """Give a constant with the unit behind it, one of an unknown type where there is no such unit."""
         word = _token(node.children[0])
         if number.end_pos == word.start_pos and str(word) not in self.units and self._glued(number, word):
             return literal
         unit = self.of(node)
-        return replace(literal, type=with_unit(literal.type, unit))
+        return replace(literal, type=EnumType(()) if unit is None else with_unit(literal.type, unit))
 
     def _glued(self, number: Token, word: Token) -> bool:
         """Report what people write close behind a number and mean no unit by."""
@@ -120,8 +121,8 @@ class Measures:
         name = str(word)
         if name in self.faults.doubtful:
             return
-        near = suggestion(name, self.units) if self.units else ""
-        advice = near if near.startswith("did you mean") else f"declare it above: unit {name}"
+        near = nearest(name, [*self.units, *UNITS])
+        advice = f"did you mean {near!r}?" if near else f"declare it above: unit {name}"
         self.faults(constants.place(word), f"there is no unit {name!r}", advice)
 
 
