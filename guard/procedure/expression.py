@@ -232,6 +232,8 @@ class _Inference:
         right = self._there(expr.right, self.of(expr.right, scope))
         if left is not None and right is not None and (is_time(left) or is_time(right)):
             return difference_type(expr, left, right, self.problems)
+        if is_time(left or right):
+            return None  # the other side has been complained about
         left = self._numeric(expr.left, left, expr.op)
         right = self._numeric(expr.right, right, expr.op)
         if left is None or right is None:
