@@ -356,7 +356,7 @@ def _tool(at: Stumble) -> Finding | None:
         return Finding(at.span, "a confirm names the call that the user agrees to", advice)
     if at.first == "CONFIRM" and at.accepts == {"LPAR"}:
         return Finding(at.span, "a confirm has the arguments of the call", f"write confirm {name}(...)")
-    if at.first == "CONFIRM" and "ELSE" in at.accepts and "NAME" not in at.accepts:
+    if at.first == "CONFIRM" and "ELSE" in at.accepts and "NAME" not in at.accepts and at.open is None:
         advice = 'add else deny "...", or else escalate or return'
         return Finding(at.span, "a confirm says what happens where the user does not agree", advice)
     if at.before == "SAY":
