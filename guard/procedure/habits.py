@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from guard.procedure.dates import UNITS
 from guard.procedure.faults import nearest, quoted
 from guard.procedure.stumble import RESERVED, STEPS, Finding, Stumble, across, place
-from guard.procedure.terms import KEPT
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -259,9 +258,7 @@ _INFIX: Final = frozenset({"AND", "OR", "IN", "DIV", "MOD", "THEN", "ELSE"})
 def _reserved(at: Stumble) -> Finding | None:
     """Explain a reserved word in the place of a name."""
     token = at.token
-    if (token.type == "EQUAL" and at.before in RESERVED and len(at.line) <= 3) or (
-        token.type == "NAME" and at.before == "NAME" and at.line[-1] in KEPT and len(at.line) > 1
-    ):
+    if token.type == "EQUAL" and at.before in RESERVED and len(at.line) <= 3:
         token = at.line[-1]
     elif token.type not in RESERVED or "NAME" not in at.accepts or (at.wants_value and token.type in _INFIX):
         return None

@@ -42,9 +42,6 @@ MAX_HEIGHT: Final = 50
 
 _VALUES: Final = frozenset({"a value", "an input", "a loop's item"})
 
-# Kept for statements and values that the language is going to have.
-KEPT: Final = frozenset[str]()
-
 ARITHMETIC: Final = {
     "add": "+",
     "subtract": "-",
@@ -92,13 +89,7 @@ class Terms:
     def name(self, part: Part, what: str) -> str:
         """Read a word that something is given as its name."""
         word = token(part)
-        if word.value in KEPT:
-            self.faults(
-                span(word),
-                f"{word.value!r} is a reserved word and cannot name {what}",
-                f"take another name, such as {word.value}_1",
-            )
-        elif word.value in self.measures.units and what in _VALUES:
+        if word.value in self.measures.units and what in _VALUES:
             self.faults(
                 span(word),
                 f"{word.value!r} is a unit and cannot name {what}",
