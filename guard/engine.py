@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 SERVERS_FAULT = 500  # statuses from here on are for the operator to know
 SLICE = 512  # characters that a run is told at once; a flood of short lines takes a few milliseconds
-BUSY_S = 0.002  # that a run may have worked before others get their turn
+BUSY_S = 0.001  # that a run may have worked before others get their turn
 
 T = TypeVar("T")
 

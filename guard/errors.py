@@ -59,14 +59,18 @@ class Problem:
 
 
 class ProcedureError(GuardError):
-    """A procedure cannot be compiled. `problems` has all of them, in the order of the text."""
+    """A procedure cannot be compiled. `problems` has all errors, in the order of the text.
+
+    `warnings` are beside them; half of those come from the errors.
+    """
 
     status = 500
     retryable = False
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+        self.warnings = tuple(warnings)
 
 
 class ConfigError(GuardError):

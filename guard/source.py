@@ -5,8 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from guard.errors import Problem
+
+LINE_SHOWN: Final = 160  # characters of a line in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Source:
     def caret(self, span: Span) -> str:
         """The line of a span with a caret below every character of it that is on that line."""
         number, column = self.position(span.start)
-        text = self.line(number)
+        text, column = _window(self.line(number), column)
         width = max(1, min(span.end - span.start, len(text) - column + 1))
         gutter = f"  {number} | "
         # Tabs stay tabs, so that the carets stand below what they mean at any tab width.
@@ -63,3 +66,12 @@ class Source:
             snippet=self.caret(span),
             severity=severity,
         )
+
+
+def _window(text: str, column: int) -> tuple[str, int]:
+    """Cut a long line to what stands around a column; give that, and the column in it."""
+    if len(text) <= LINE_SHOWN:
+        return text, column
+    start = max(0, min(column - 1 - LINE_SHOWN // 2, len(text) - LINE_SHOWN))
+    before, behind = "..." if start else "", "..." if start + LINE_SHOWN < len(text) else ""
+    return f"{before}{text[start : start + LINE_SHOWN]}{behind}", column - start + len(before)

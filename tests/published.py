@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, Final
@@ -65,6 +66,38 @@ def clearance(given: Given, _: Given) -> Any:
     milligrams = given["creatinine"] / (Fraction(884, 10) if given["unit"] == "umol/L" else Fraction(1))
     rate = (140 - given["age"]) * weight / (72 * milligrams) * Fraction(85 if female else 100, 100)
     return half_up(rate, Fraction(1, 10))
+
+
+def natural_log(number: Fraction) -> Fraction:
+    """To six digits."""
+    with localcontext() as context:
+        context.prec = 40
+        exact = (Decimal(number.numerator) / number.denominator).ln()
+        return Fraction(exact.quantize(Decimal("0.000001"), ROUND_HALF_UP))
+
+
+def meld(given: Given, read: Given) -> Any:
+    """In thousandths of the weights, the middle of three values for each limit."""
+    if given["age"] < 12:
+        return EndKind.DENY
+    units = {"mg/dL": (Fraction(1), Fraction(1)), "umol/L": (Fraction(884, 10), Fraction(171, 10))}
+    values = (given["creatinine"], given["bilirubin"])
+    creatinine, bilirubin = (
+        half_up(v / unit, CENT) for v, unit in zip(values, units[given["unit"]], strict=True)
+    )
+    limited = (
+        Fraction(4) if read["dialysed"] else sorted((Fraction(1), creatinine, Fraction(4)))[1],
+        max(bilirubin, Fraction(1)),
+        max(given["inr"], Fraction(1)),
+    )
+    weighted = (
+        weight * natural_log(Fraction(v)) for weight, v in zip((957, 378, 1120), limited, strict=True)
+    )
+    score = 10 * half_up(sum(weighted, Fraction(643)) / 1000, Fraction(1, 10))
+    if score > 11:
+        missing = 137 - sorted((125, given["sodium"], 137))[1]
+        score = half_up(score + missing * (Fraction(132, 100) - Fraction(33, 1000) * score))
+    return min(score, 40)
 
 
 def westgard(given: Given, _: Given) -> Any:
@@ -289,6 +322,7 @@ RULES: Final[Mapping[str, Rule]] = {
         clearance,
         flight_delay,
         income_tax,
+        meld,
         payroll,
         per_diem,
         reconciliation,

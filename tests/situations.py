@@ -151,6 +151,27 @@ SITUATIONS: Final[Mapping[str, st.SearchStrategy[Situation]]] = {
             itemized=money(40000),
         )
     ),
+    "meld": situation(
+        records(
+            note=TEXT,
+            age=st.sampled_from([11, 12, 40, 60]),
+            creatinine=decimals(0, 6, 2),
+            bilirubin=decimals(0, 40, 2),
+            unit=st.just("mg/dL"),
+            inr=decimals(0, 6, 2),
+            sodium=st.integers(115, 150),
+        )
+        | records(
+            note=TEXT,
+            age=st.just(50),
+            creatinine=decimals(40, 600, 2),
+            bilirubin=decimals(5, 600, 2),
+            unit=st.just("umol/L"),
+            inr=decimals(0, 3, 2),
+            sodium=st.integers(122, 140),
+        ),
+        dialysed=MOSTLY.map(lambda flag: not flag),
+    ),
     "payroll": situation(
         records(
             shifts=st.lists(records(day=TEXT, minutes=st.integers(0, 900)), max_size=7),

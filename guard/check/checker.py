@@ -21,7 +21,7 @@ from typing import Final
 from guard.check import order
 from guard.check.compare import Fault, Finding, examine
 from guard.check.quotes import Sources
-from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead
+from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, retrace
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
@@ -85,9 +85,10 @@ class Checker:
         self._walk = Walk.start(program, inputs)
         self._phase = Phase.OPENING
         self._sources = Sources()
-        self._steps: list[Expected] = []  # the verified ones, in order
-        self._decided: dict[int, Value] = {}  # what the model decided, by index in `_steps`
-        self._places: dict[str, int] = {}  # path of a verified step -> its index, as far as it was asked for
+        # Of a verified step no more is kept than its path: a second execution can give the rest.
+        self._paths: list[str] = []
+        self._places: set[str] = set()  # the same, as far as it was asked for
+        self._decided: dict[str, Value] = {}  # what the model decided, by path
         self._passes: dict[str, int] = {}  # path of a loop's header -> how many passes it has
         self._verified: list[str] = []
         self._behind: list[str] = []  # lines since the last verified one
@@ -112,8 +113,17 @@ class Checker:
 
     @property
     def observed(self) -> list[tuple[Expected, Value]]:
-        """The verified steps and their values, in order."""
-        return [(step, self._value(index)) for index, step in enumerate(self._steps)]
+        """The verified steps and their values, in order: made again by another execution."""
+        return [
+            (step, self._value(step))
+            for step in retrace(self.program, self.inputs, self._walk.sent)
+            if self._is_verified(step.path)
+        ]
+
+    @property
+    def paths(self) -> list[tuple[str, bool]]:
+        """The paths of the verified steps in order, and whether the model decided their values."""
+        return [(path, path in self._decided) for path in self._paths]
 
     @property
     def violation(self) -> Violation | None:
@@ -359,9 +369,8 @@ class Checker:
             return Kind.MALFORMED
         if self._phase is Phase.OVER:
             return Kind.EXTRA_STEP
-        known = self._place(step.path)
-        if known is not None:
-            return Kind.REPEATED_STEP if self._repeats(known, step) else Kind.SELF_CORRECTION
+        if self._is_verified(step.path):
+            return Kind.REPEATED_STEP if self._repeats(step) else Kind.SELF_CORRECTION
         due = self._walk.due
         if due is not None and step.head in _ANSWERS and not self._is_result(step):
             return Kind.PREMATURE_ANSWER
@@ -369,7 +378,10 @@ class Checker:
 
     def _is_result(self, step: Line) -> bool:
         """Whether a line gives the value of a sub-procedure, which is no answer."""
-        return self.program.step_numbers.get(order.number_of(step.path)) is StepKind.RESULT
+        return self._kind(step.path) is StepKind.RESULT
+
+    def _kind(self, path: str) -> StepKind | None:
+        return self.program.step_numbers.get(order.number_of(path))
 
     def _comes(self, path: str, due: str) -> bool:
         """Whether a step comes later, as far as that can be told."""
@@ -378,24 +390,25 @@ class Checker:
         ahead = look_ahead(self.program, self.inputs, self._walk.sent, path)
         return ahead.due is not None or ahead.undetermined
 
-    def _repeats(self, index: int, step: Line) -> bool:
+    def _repeats(self, step: Line) -> bool:
         """Whether a line says what a verified one said."""
-        expected = self._steps[index]
+        steps = retrace(self.program, self.inputs, self._walk.sent)
+        expected = next(verified for verified in steps if verified.path == step.path)
         finding = examine(expected, step, self._sources)
         if expected.decision is None:
             return finding.fault is None
-        return finding.value is not None and equal(finding.value, self._value(index))
+        return finding.value is not None and equal(finding.value, self._value(expected))
 
-    def _value(self, index: int) -> Value:
-        value = self._decided[index] if index in self._decided else self._steps[index].value
+    def _value(self, step: Expected) -> Value:
+        """The value of a verified step."""
+        value = self._decided[step.path] if step.decision is not None else step.value
         assert not isinstance(value, Unknown)
         return value
 
-    def _place(self, path: str) -> int | None:
-        """Where a step stands among the verified ones, None where it does not."""
-        for index in range(len(self._places), len(self._steps)):
-            self._places[self._steps[index].path] = index
-        return self._places.get(path)
+    def _is_verified(self, path: str) -> bool:
+        if len(self._places) < len(self._paths):
+            self._places.update(self._paths[len(self._places) :])
+        return path in self._places
 
     # --- what is right -----------------------------------------------------------------------------
 
@@ -406,12 +419,12 @@ class Checker:
         walk = self._walk
         if decided:
             walk.send(value)
-            self._decided[len(self._steps)] = carried
+            self._decided[due.path] = carried
         else:
             walk.send(None)
         if due.kind is StepKind.LOOP and isinstance(carried, int):
             self._passes[due.path] = carried
-        self._steps.append(due)
+        self._paths.append(due.path)
         raw = line.raw
         if self._behind or self.violations:
             self._keep(raw)
@@ -464,7 +477,7 @@ class Checker:
             path, step_kind = "", None
         elif kind is Kind.EXTRA_STEP:
             path = step or ""
-            step_kind = self.program.step_numbers.get(order.number_of(path))
+            step_kind = self._kind(path)
         violation = Violation(
             kind=kind,
             step=path,
@@ -522,9 +535,8 @@ class Checker:
         before = self._before_answer
         if before is not None and before.due is not None and before.due.path == path:
             answered = self._phase in {Phase.CLOSING, Phase.OVER}
-            if answered and self._steps and self._steps[-1].kind in _ENDS:
-                answer = self._steps.pop()
-                self._places.pop(answer.path, None)
+            if answered and self._paths and self._kind(self._paths[-1]) in _ENDS:
+                self._places.discard(self._paths.pop())
             self._walk, self._phase = before, Phase.STEPS
         self._before_answer = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -65,6 +65,16 @@ class Walk:
                 break
             walk.send(value)
         return walk
+
+
+def retrace(program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent]) -> Iterator[Expected]:
+    """Give once more the steps at which an execution was sent something, in order."""
+    walk = Walk.start(program, inputs)
+    for value in sent:
+        if walk.due is None:
+            return
+        yield walk.due
+        walk.send(value)
 
 
 def look_ahead(

@@ -84,8 +84,7 @@ def report(checker: Checker, classes: Mapping[str, str] | None = None) -> Report
 def count(checker: Checker, classes: Mapping[str, str]) -> StepCounts:
     """Count the steps of a checker's execution, those that are still due included."""
     ended = Counter(
-        str(classes.get(step.path, "verified" if step.decision is None else "model_decided"))
-        for step, _ in checker.observed
+        str(classes.get(path, "model_decided" if decided else "verified")) for path, decided in checker.paths
     )
     expected = checker.steps
     return StepCounts(
@@ -95,5 +94,5 @@ def count(checker: Checker, classes: Mapping[str, str]) -> StepCounts:
         model_decided=ended["model_decided"],
         repaired=ended["repaired"],
         computed=ended["computed"],
-        missing=None if expected is None else max(expected - len(checker.observed), 0),
+        missing=None if expected is None else max(expected - len(checker.paths), 0),
     )

@@ -301,7 +301,7 @@ def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
         try:
             found = _library(file, arguments.root).warnings
         except ProcedureError as error:
-            found = error.problems
+            found = (*error.problems, *error.warnings)
         problems += [problem for problem in found if problem not in problems]  # files may share imports
     errors = sum(problem.severity == "error" for problem in problems)
     if arguments.json:

@@ -9,7 +9,7 @@ from pathlib import Path
 class Folder:
     """Gives the texts of the files below a folder; no path, and no link on it, leads out of it.
 
-    Calling it raises `ValueError`, which says why there is no such text.
+    Calling it raises `ValueError` or `OSError`, which say why there is no such text.
     """
 
     def __init__(self, root: Traversable | Path) -> None:
@@ -17,14 +17,11 @@ class Folder:
 
     def __call__(self, path: str) -> str:
         file = self._root.joinpath(*path.split("/"))
-        try:
-            if isinstance(file, Path) and isinstance(self._root, Path):
-                self._stay(file, self._root)
-            if file.is_dir():
-                raise ValueError("is a folder")
-            return decoded(file.read_bytes())
-        except OSError as error:
-            raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+        if isinstance(file, Path) and isinstance(self._root, Path):
+            self._stay(file, self._root)
+        if file.is_dir():
+            raise ValueError("is a folder")
+        return decoded(file.read_bytes())
 
     def _stay(self, file: Path, root: Path) -> None:
         try:

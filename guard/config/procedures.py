@@ -80,6 +80,8 @@ def _compile(
         problems.extend(pair for pair in said if pair not in problems)  # an imported file is read often
     except ValueError as error:
         problems.append((key, f"{file} {error}"))
+    except OSError as error:
+        problems.append((key, f"{file} cannot be read: {error.strerror}"))
     else:
         for warning in library.warnings:
             log.warning("%s", warning)

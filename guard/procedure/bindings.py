@@ -160,10 +160,14 @@ class _Typing:
     def _clash(self, faults: Faults, name: str, step: Step, found: Type) -> None:
         line, _ = faults.source.position(self.first[name].start)
         before = self.bindings[name]
-        assert before is not None
+        at = target_span(faults.source.text, step.at, name)
+        if before is None or depth(before) == MAX_DEPTH or depth(found) > MAX_DEPTH:
+            limit = f"lists and records stand at most {MAX_DEPTH} one within the other"
+            faults(at, f"{limit}, {name!r} has more", "put items into a list, not the list into itself")
+            return
         counted = is_number(required(before)) and is_number(required(found))
         faults(
-            target_span(faults.source.text, step.at, name),
+            at,
             f"{name!r} is {type_text(before)} since line {line} and {type_text(found)} here",
             "convert one of them, such as x as kg" if counted else "give one of the two another name",
         )

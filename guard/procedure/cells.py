@@ -100,7 +100,7 @@ class Body:
     tail: str
     plain: Plain | None = None
 
-    def refill(self, operands: Operands) -> tuple[Cell, ...]:
+    def refill(self, operands: Operands, /) -> tuple[Cell, ...]:
         """Give the cells of a line that was written the plain way."""
         assert self.plain is not None
         env = self.plain.env(operands)

@@ -68,6 +68,8 @@ def character(line: str, column: int) -> tuple[Span, str, str]:
         width = 2 if line[column : column + 2] == "&&" else 1
         message = f"the sign {char * width!r} is not part of the language"
         return Span(column, column + width), message, f"write {_OPERATORS[char]}"
+    if char == "\r":
+        return one, "a line ends in a carriage return alone", "save the file with line ends LF or CR LF"
     if unicodedata.category(char) in ("Cf", "Zs", "Cc"):
         name = unicodedata.name(char, "a control character").lower()
         return one, f"this is no ordinary blank but U+{ord(char):04X}, {name}", "write an ordinary blank"

@@ -157,7 +157,7 @@ class Types:
         return RecordType(tuple(found.values()), name)
 
     def enum(self, options: Iterable[Part]) -> EnumType:
-        found: list[str] = []
+        found: dict[str, None] = {}  # in order, and found at once: there may be thousands
         for option in options:
             text = constants.unescaped(token(option), self.faults)
             if text in found:
@@ -165,7 +165,7 @@ class Types:
                     span(token(option)), f"the value {text!r} is listed twice", "leave one of them out"
                 )
             else:
-                found.append(text)
+                found[text] = None
         return EnumType(tuple(found))
 
     def named(self, name: str) -> Type:

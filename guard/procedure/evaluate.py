@@ -41,6 +41,7 @@ from guard.procedure.nodes import (
     Shift,
 )
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text, unit_text
+from guard.procedure.text import parts as parts_of
 from guard.procedure.types import (
     NULL,
     BoolType,
@@ -58,6 +59,8 @@ from guard.procedure.values import Unspellable, spell, speller
 from guard.source import Span
 
 SHOWN_STRING: Final = 40  # characters of a string that still stands by value
+MOST_PASSES: Final = 250_000  # of aggregates inside one another, all taken together
+PASSES: Final = " passes"  # where an environment counts those; no variable has a blank
 SHOWN_TERMS: Final = 8  # terms of an aggregate that still stand by value
 
 Env = dict[str, Value | Unknown]
@@ -391,7 +394,8 @@ class _Compiler:
         told = inner.scope if expr.condition is None else inner.scope.where(expr.condition, holds=True)
         term = replace(inner, scope=told).of(expr.term)
         condition = None if expr.condition is None else inner.of(expr.condition).evaluate
-        passes = _Passes(expr.variable, items.evaluate, condition)
+        within = (part for part in (expr.term, expr.condition, expr.key) if part is not None)
+        passes = _Passes(expr.variable, items.evaluate, condition, any(map(_has_aggregate, within)))
         collect = self._collected(expr)
         kind, written = self._type(expr), self._written(expr)
         compute = term.evaluate if expr.key is None else _paired(term.evaluate, inner.of(expr.key).evaluate)
@@ -577,6 +581,7 @@ class _Passes:
     variable: str
     items: Evaluate
     condition: Evaluate | None
+    around: bool  # there are other aggregates in it
 
     def over(
         self, env: Env, shown: Env, term: Callable[[], Any], most: int | None = None
@@ -588,6 +593,7 @@ class _Passes:
         items = self.items(env)
         if items is UNKNOWN:
             return None
+        inside = self._counted(env, len(items))
         terms: list[Any] = []
         before = env.get(self.variable), shown.get(self.variable)
         try:
@@ -603,7 +609,25 @@ class _Passes:
         finally:
             _restore(env, self.variable, before[0])
             _restore(shown, self.variable, before[1])
+            if self.around and not inside:
+                env.pop(PASSES, None)
         return terms
+
+    def _counted(self, env: Env, passes: int) -> bool:
+        """Count the passes of an aggregate that is in others; whether it is. Raises `EvaluationError`."""
+        made = env.get(PASSES)
+        if not isinstance(made, int):
+            if self.around:
+                env[PASSES] = 0
+            return False
+        env[PASSES] = made + passes
+        if made + passes > MOST_PASSES:
+            raise EvaluationError(f"lists are gone through more than {MOST_PASSES:,} times in one another")
+        return True
+
+
+def _has_aggregate(expr: Expr) -> bool:
+    return isinstance(expr, Aggregate) or any(map(_has_aggregate, parts_of(expr)))
 
 
 def _restore(env: Env, name: str, value: Value | Unknown | None) -> None:

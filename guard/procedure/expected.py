@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from guard.procedure.model import StepKind
 from guard.procedure.types import Type, Value
@@ -131,13 +131,19 @@ class Expected:
         return assemble((cell.key, cell.value) for cell in self.cells)
 
 
+class Refillable(Protocol):
+    """What makes the cells of a line from the values of its operands."""
+
+    def refill(self, operands: Any, /) -> tuple[Cell, ...]: ...
+
+
 class Ready(Expected):
-    """A step whose line was written in one go. Its cells are made by `make` once somebody asks for them.
+    """A step whose line was written in one go. Its cells are made once somebody asks for them.
 
     For all others it is an `Expected`: equal to one with the same fields, and replaced by one.
     """
 
-    __slots__ = ("_make", "_operands", "_value")
+    __slots__ = ("_operands", "_source", "_value")
 
     def __init__(  # noqa: PLR0917 (made for every step: by name it takes twice the time)
         self,
@@ -149,13 +155,13 @@ class Ready(Expected):
         head: str,
         text: str,
         value: Value,
-        make: Callable[[Any], tuple[Cell, ...]],
+        source: Refillable,
         operands: Any,
     ) -> None:
         self.path, self.number, self.kind, self.label = path, number, kind, label
         self.target, self.head, self.text = target, head, text
         self.tail, self.decision = "", None
-        self._value, self._make, self._operands = value, make, operands
+        self._value, self._source, self._operands = value, source, operands
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Expected]:  # type: ignore[override]
@@ -164,7 +170,7 @@ class Ready(Expected):
     def __getattr__(self, name: str) -> Any:
         if name != "cells":
             raise AttributeError(name)
-        self.cells = self._make(self._operands)
+        self.cells = self._source.refill(self._operands)
         return self.cells
 
     @property

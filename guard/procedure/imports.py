@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from guard.source import Span
 
 # Texts by their paths from the folder that imports stay below, with / between folders. A function raises
-# `ValueError`, which says what is wrong with a file.
+# `ValueError` or `OSError`, which say what is wrong with a file.
 Files = Mapping[str, str] | Callable[[str], str]
 
 MAX_FILES: Final = 100  # that one file imports, with all that these do
@@ -58,7 +58,10 @@ def text_of(files: Files | None, path: str) -> str:
         if path not in files:
             raise ValueError("cannot be read: no such file")
         return files[path]
-    return files(path)
+    try:
+        return files(path)
+    except OSError as error:
+        raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def is_empty(type: Type) -> bool:  # noqa: A002
     match type:
         case NothingType():
             return True
-        case ListType(item):
+        case ListType(item) | OptionalType(item):
             return is_empty(item)
         case RecordType(fields):
             return any(is_empty(field.type) for field in fields)
@@ -85,6 +85,8 @@ def depth(type: Type) -> int:  # noqa: A002
     match type:
         case ListType(item):
             return 1 + depth(item)
+        case OptionalType(item):
+            return depth(item)
         case RecordType(fields):
             return 1 + max((depth(field.type) for field in fields), default=0)
         case _:

@@ -67,8 +67,8 @@ def load(
     """Compile all procedures of a text and execute their examples. `name` is what messages call it.
 
     `files` gives the texts that it may import, by their paths from the folder that imports stay below:
-    a mapping, or a function that raises `ValueError` where there is no such text. `path` is the path of
-    `text` itself from there; without it, it is in that folder.
+    a mapping, or a function that raises `ValueError` or `OSError` where there is no such text. `path` is
+    the path of `text` itself from there; without it, it is in that folder.
 
     Raises `ProcedureError` with all that is wrong, file by file in the order of the text, at most 50
     problems.
@@ -241,8 +241,12 @@ def _try_example(program: Program, faults: Faults) -> None:
 
 
 def _refusal(units: Iterable[_Unit]) -> ProcedureError:
+    units = list(units)
     problems = [problem for unit in units for problem in _in_order(unit.errors)]
-    return ProcedureError(problems[:MAX_PROBLEMS])
+    warnings = [
+        problem for unit in units for problem in _in_order(unit.problems) if problem.severity == "warning"
+    ]
+    return ProcedureError(problems[:MAX_PROBLEMS], warnings[:MAX_PROBLEMS])
 
 
 def _in_order(problems: Sequence[Problem]) -> list[Problem]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from guard.procedure.faults import Faults
 
 MAX_HEIGHT: Final = 50
+MAX_NAME: Final = 100
 
 _VALUES: Final = frozenset({"a value", "an input", "a loop's item"})
 
@@ -95,7 +96,9 @@ class Terms:
                 f"{word.value!r} is a unit and cannot name {what}",
                 f"take another name, such as {word.value}_1",
             )
-        return str(word.value)
+        if len(word) > MAX_NAME:
+            self.faults(span(word), f"a name has at most {MAX_NAME} characters", "take a shorter one")
+        return str(word.value)[:MAX_NAME]
 
     def expression(self, part: Part) -> Expr:
         """Read an expression; one that is nested too deep is reported and read as 0."""

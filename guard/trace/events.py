@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from guard.procedure.types import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # never changed; not frozen, since a line may have hundreds
 class Scalar:
     """`[[symbol =] working =] value` as written. `value` is None where only a working was written."""
 

@@ -30,7 +30,7 @@ from guard.trace.events import (
 )
 
 NESTING: Final = 60  # of brackets in a line
-WORDS: Final = 250  # words and signs of a line that the grammar reads, at several microseconds each
+WORDS: Final = 200  # words and signs of a line that the grammar reads, at several microseconds each
 _BRACKETS: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 

@@ -18,12 +18,15 @@ from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine
 
-VALUES: Final = 1_000  # in the list or record of a line; longer ones are for the grammar to refuse
+LENGTH: Final = 1_000  # characters of a line of one value
+VALUES: Final = 500  # in the list or record of a line; longer ones are for the grammar to refuse
 QUOTES: Final = 100  # behind a line
 
 # Words of the grammar that are no names where a value may stand.
 _WORDS: Final = "true|false|null|do|if|then|else|and|or|not|in|div|mod|for"
 _REPEATED: Final = re.compile(r"(?<=[])])([*+?])")
+_ARITHMETIC: Final = "(?:[-+*/]|div|mod)"
+_DATED: Final = re.compile("[0-9]{4}-[0-9]")
 _LONG: Final = re.compile("[0-9.]{41}")
 _TIMES: Final = re.compile(f"{MOMENT}|{DATE}")
 _ODD: Final = re.compile("[0-9.]{41}|[0-9]{4}-")  # a long number, or a date that may not exist
@@ -32,12 +35,14 @@ _QUOTE: Final = re.compile(r' <- ("(?:[^"\\]|\\.)*")')
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
-    """`line` is a line of one value, `start` a line up to a list or record, `end` what follows that.
+    """`line` is a line of one value, `dated` one with dates in it.
 
-    Within those, `field` is a record's field up to its value, `value` a scalar, `next` what stands between.
+    `start` is a line up to a list or record, `end` what follows that. Within those, `field` is a record's
+    field up to its value, `value` a scalar, `next` what stands between.
     """
 
     line: re.Pattern[str]
+    dated: re.Pattern[str]
     start: re.Pattern[str]
     end: re.Pattern[str]
     field: re.Pattern[str]
@@ -56,35 +61,44 @@ def _patterns() -> _Patterns:
         f"(?:{_possessive(lark().get_terminal(terminal).pattern.to_regexp())})"
         for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "TIME_UNIT", "MONTH_END")
     )
-    number = f"(?>{moment}|{date}|{number})"
     name = f"(?!(?:{_WORDS})(?![A-Za-z0-9_])){name}"
-    word = "(?:true|false|null)(?![A-Za-z0-9_])"
-    bare = f"(?>{number}|{string}|{word}|{name}(?:\\.{name})*+)"
-    shift = f"(?: {unit}(?: {mode})?+)?+"
-    product = f"-?{bare}(?: (?:[*/]|div|mod) -?{bare})*+"
-    flat = f"(?>{product}(?: [-+] {product}{shift})*+)"
-    # A name in front of brackets is a function; without one they hold a single expression.
-    group = f"(?>{name}\\({flat}(?:, {flat})*+\\)|\\({flat}\\)|{bare})"
-    whole = f"-?{group}(?: (?:[*/]|div|mod) -?{group})*+"
-    total = f"(?>{whole}(?: [-+] {whole}{shift})*+)"
-    test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total}| is (?:not )?+null(?![A-Za-z0-9_]))?+)"
-    working = f"(?>{test}(?: (?:and|or) {test})*+)"
+    constant = f"{string}|(?:true|false|null)(?![A-Za-z0-9_])|{name}(?:\\.{name})*+"
+    working = _working(f"(?>{number}|{constant})", name)
+    # Dates are tried for apart: a line without them is read in a fraction of the time.
+    dated = _working(f"(?>{moment}|{date}|{number}|{constant})", name, f"(?: {unit}(?: {mode})?+)?+")
     value = f"(?:-?{number}|{string}|true|false|null)"
+    dated_value = f"(?:{moment}|{date}|-?{number}|{string}|true|false|null)"
     head = (
         f"(?:{name} =|if|elif|while|require|check|return|deny|escalate|for {name} in {name}(?:\\.{name})*+ =)"
     )
     start = f"(?P<path>{path}) (?P<head>{head}) "
-    quotes = f"(?P<quotes>(?: <- {string})*)"
+    quotes = f"(?P<quotes>(?: <- {string})*+)"
     return _Patterns(
-        line=re.compile(
-            f"{start}(?:(?:(?P<symbol>{working}) = )?(?P<working>{working}) = )?(?P<value>{value}){quotes}"
-        ),
+        line=_line_of(start, working, value, quotes),
+        dated=_line_of(start, dated, dated_value, quotes),
         start=re.compile(f"{start}(?=[\\[{{])"),
         end=re.compile(quotes),
         field=re.compile(f"({string}): "),
-        value=re.compile(f"{value}(?=[,\\]}}])"),
+        value=re.compile(f"{dated_value}(?=[,\\]}}])"),
         next=re.compile(r"(, )|[\]}]"),
     )
+
+
+def _working(bare: str, name: str, shift: str = "") -> str:
+    """Give the pattern of a working of some operands; `shift` is what may stand behind what is added."""
+    flat = f"(?>-?{bare}(?: {_ARITHMETIC} -?{bare})*+)"
+    # A name in front of brackets is a function; without one they hold a single expression.
+    group = f"(?>{name}\\({flat}(?:, {flat})*+\\)|\\({flat}\\)|{bare})"
+    total = f"(?>-?{group}(?: {_ARITHMETIC} -?{group})*+)"
+    if shift:
+        product = f"-?{group}(?: (?:[*/]|div|mod) -?{group})*+"
+        total = f"(?>{product}(?: [-+] {product}{shift})*+)"
+    test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total}| is (?:not )?+null(?![A-Za-z0-9_]))?+)"
+    return f"(?>{test}(?: (?:and|or) {test})*+)"
+
+
+def _line_of(start: str, working: str, value: str, quotes: str) -> re.Pattern[str]:
+    return re.compile(f"{start}(?:(?P<working>{working}) = ){{0,2}}(?P<value>{value}){quotes}")
 
 
 def _possessive(terminal: str) -> str:
@@ -94,7 +108,7 @@ def _possessive(terminal: str) -> str:
 
 def usual(line: RawLine) -> Line | None:
     """The event of a usual line, None where that is for the grammar to say."""
-    match = _patterns().line.fullmatch(line.text)
+    match = _whole(line.text) if len(line.text) <= LENGTH else None
     if match is not None:
         return _line(line, match, _body(line, match), match)
     start = _patterns().start.match(line.text)
@@ -106,8 +120,18 @@ def usual(line: RawLine) -> Line | None:
     return _line(line, start, body, end) if end else None
 
 
+def _whole(text: str) -> re.Match[str] | None:
+    match = _patterns().line.fullmatch(text)
+    if match is None and _DATED.search(text):
+        return _patterns().dated.fullmatch(text)
+    return match
+
+
 def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
-    value, working, symbol = _scalar(match["value"]), match["working"], match["symbol"]
+    value, working = _scalar(match["value"]), match["working"]
+    # Of two in front of the value the pattern has caught the second; the first is the symbolic form.
+    first, last = match.end("head") + 1, match.start("working")
+    symbol = line.text[first : last - len(" = ")] if first < last else None
     if value is None or any(map(_odd, filter(None, (working, symbol)))):
         return None
     value_at = line.at + match.start("value")
@@ -118,7 +142,7 @@ def _body(line: RawLine, match: re.Match[str]) -> Scalar | None:
         value_at=value_at,
         value_text=match["value"],
         symbol=symbol,
-        symbol_at=0 if symbol is None else line.at + match.start("symbol"),
+        symbol_at=0 if symbol is None else line.at + first,
     )
 
 
@@ -137,7 +161,7 @@ def _line(line: RawLine, start: re.Match[str], body: Written | None, end: re.Mat
         path=start["path"],
         head=start["head"],
         body=body,
-        body_at=body.working_at if isinstance(body, Scalar) else body.at,
+        body_at=line.at + start.end("head") + 1,
         quotes=quotes,
         text=line.text,
         at=line.at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -70,6 +71,11 @@ def test_the_rendered_reference_passes(sample: Sample) -> None:
     assert [(step.path, step.value) for step in out if isinstance(step, StepVerified)] == [
         (expected.path, value) for expected, value in sample.steps
     ]
+    # Two decisions are never equal: each has an execution's variables.
+    assert [(replace(expected, decision=None), value) for expected, value in checker.observed] == [
+        (replace(expected, decision=None), value) for expected, value in sample.steps
+    ]
+    assert checker.paths == [(expected.path, expected.decision is not None) for expected, _ in sample.steps]
     counts = report(checker).steps
     assert counts.expected == len(sample.steps) == counts.verified + counts.model_decided
     assert counts.missing == 0

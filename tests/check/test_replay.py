@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guard.check.replay import Walk, count_steps, look_ahead
+from guard.check.replay import Walk, count_steps, look_ahead, retrace
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, EndKind
 from guard.procedure.load import load
@@ -81,6 +81,14 @@ def test_looks_no_further_than_its_limit(sums: Program) -> None:
     ahead = look_ahead(sums, INPUTS, [5], "5", most=2)
     assert ahead.due is not None
     assert ahead.due.path == "3[1].1"
+
+
+def test_gives_the_steps_once_more_that_something_was_sent_at(sums: Program) -> None:
+    walk = Walk.start(sums, INPUTS, [1, None, 9])
+    again = list(retrace(sums, INPUTS, walk.sent))
+    assert [step.path for step in again] == ["1", "2", "3"]
+    assert [step.value for step in again] == [UNKNOWN, 2, 2]
+    assert len(list(retrace(sums, INPUTS, [1] + [None] * 99))) == 7
 
 
 def test_counts_the_steps_of_the_whole_execution(sums: Program, halves: Program) -> None:

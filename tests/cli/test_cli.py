@@ -67,6 +67,21 @@ def test_the_form_of_a_trace_can_be_chosen(
     assert check(written, f"So:\n{printed}", "--form", form, "--tolerant") == 0
 
 
+def test_a_trace_reads_the_clock_and_a_check_does_not(
+    written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "day.proc"
+    file.write_text('now in "UTC"\nprocedure day(today: date) -> int\n  return today - 2000-01-01\n')
+    assert main(["trace", str(file), "--inputs", "{}"]) == 0
+    printed = capsys.readouterr().out
+    today = printed.splitlines()[1].split()[2]
+    written.write_text(printed)
+    assert main(["check", str(file), "--inputs", "{}", "--trace", str(written)]) == 2
+    assert "input 'today' is missing" in capsys.readouterr().err
+    inputs = json.dumps({"today": today})
+    assert main(["check", str(file), "--inputs", inputs, "--trace", str(written)]) == 0
+
+
 def test_a_check_as_json_keeps_its_contract(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = TRACE.replace("= 52\n", "= 53\n").replace("5 s5 = 74 - 8 = 66\n", "")
     assert check(written, wrong, "--json") == 1

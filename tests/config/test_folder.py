@@ -11,7 +11,8 @@ import pytest
 from guard.cli import main
 from guard.config import Config
 from guard.config.folder import Folder
-from guard.errors import ConfigError
+from guard.errors import ConfigError, ProcedureError
+from guard.procedure.load import load
 
 FEES = "table fee(n: int) -> int, unique\n  any => 2\n"
 MAIN = 'import "../fees.proc"\nprocedure p(n: int) -> int\n  return fee(n)\n'
@@ -99,9 +100,15 @@ def test_what_is_no_text_is_refused(root: Path) -> None:
     for path, message in {
         "bad.proc": "is not UTF-8 text: invalid start byte at byte 2",
         "pipe.proc": "is no file",
-        "loop.proc": "cannot be read: ",
-        "none.proc": "cannot be read: no such file",
         "sub": "is a folder",
     }.items():
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises((ValueError, OSError), match=message):
             folder(path)
+    for path, message in {
+        "bad.proc": "'bad.proc' is not UTF-8 text: invalid start byte at byte 2",
+        "loop.proc": "'loop.proc' cannot be read: ",
+        "none.proc": "'none.proc' cannot be read: no such file or directory",
+        "sub/": "names no file",
+    }.items():
+        with pytest.raises(ProcedureError, match=message):
+            load(f'import "{path}"\n', files=folder)

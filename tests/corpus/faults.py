@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import cycle
+from itertools import count
 from typing import Final
 
 from guard.check.verdict import Kind
@@ -18,17 +18,18 @@ from tests.corpus.sources import SOURCES
 from tests.faults.faithful import Mutant, Sample
 from tests.faults.injectors import INJECTORS, found, right
 
-# Steps that call tools are not part of the language.
+# Procedures with steps that call tools are for conversations; no trace of one is checked.
 KINDS: Final = tuple(kind for kind in Kind if kind not in {Kind.WRONG_CALL, Kind.UNCONFIRMED_CALL})
 
 
 def every(samples: Iterable[Sample], some: int = 1) -> Iterator[tuple[Sample, Mutant]]:
     """Each so manieth of all forms of faults of all steps: all faults of that form."""
-    turns = cycle(range(some))
+    # Each step starts one form further on, so that all forms have their turn whatever their number is.
+    steps = count()
     for sample in samples:
         for index in range(len(sample.steps)):
-            for injector in INJECTORS.values():
-                if next(turns) == 0:
+            for turn, injector in enumerate(INJECTORS.values(), next(steps)):
+                if turn % some == 0:
                     for mutant in injector(sample, index):
                         yield sample, mutant
 

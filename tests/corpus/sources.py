@@ -9,10 +9,11 @@ from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
+from guard.config.folder import Folder
 from guard.procedure.expected import EndKind, Form
 from guard.procedure.load import load
 from guard.procedure.types import Value
-from tests.corpus import chains, finqa, gsm8k
+from tests.corpus import chains, finqa, gsm8k, lists
 from tests.corpus.problems import Problem
 from tests.faults.faithful import Sample, carried_out
 from tests.traces import Case, cases
@@ -42,7 +43,9 @@ def from_examples() -> Iterator[Sample]:
             yield carried_out(text, case.program, case.inputs, case.decisions)
     for file in sorted(EXAMPLES.glob("**/*.proc")):
         text = file.read_text("utf-8")
-        for program in load(text, file.name).procedures.values():
+        for program in load(text, file.name, files=Folder(file.parent)).procedures.values():
+            if program.runnable is None:
+                continue  # for conversations
             if program.name in _DECIDED:
                 raw, decisions = _DECIDED[program.name]
                 yield carried_out(text, program, program.accept(raw), decisions)
@@ -89,6 +92,7 @@ SOURCES: Final[Mapping[str, Callable[[], Iterator[Sample]]]] = {
     "FinQA": lambda: map(from_problem, finqa.problems()),
     "GSM8K": lambda: map(from_problem, gsm8k.problems()),
     "chains": chains.seeded,
+    "lists": lists.seeded,
     "examples": from_examples,
     "docs": from_docs,
     "cases": from_cases,

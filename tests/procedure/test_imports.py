@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import guard
@@ -16,6 +17,7 @@ from guard.procedure.imports import MAX_CHAIN, MAX_FILES, resolved
 from guard.procedure.interchange import compiled
 from guard.procedure.load import load
 from guard.trace import render
+from tests.strategies import Sample, samples
 
 FEES = """
 numbers round down, carry shown
@@ -331,3 +333,21 @@ def test_a_resolved_path_is_plain_and_stays_inside(at: list[str], written: list[
         return
     assert not {"..", ".", ""} & set(path.split("/")[:-1])
     assert resolved("x.proc", path) == path if path else True
+
+
+@settings(max_examples=8, deadline=None)
+@given(samples())
+def test_declarations_mean_the_same_from_another_file(sample: Sample) -> None:
+    blocks = re.split(r"\n(?=\S)", sample.text)
+    moved = [block for block in blocks if block.split()[0] in ("record", "enum", "table")]
+    moved += [block for block in blocks if block.startswith("procedure helped")]
+    rules = [block for block in blocks if block.split()[0] == "numbers"]
+    rest = [block for block in blocks if block not in moved]
+    files = {"base.proc": "\n".join([*rules, *moved, 'enum Unused: "a"', ""])}
+    program = load("\n".join(['import "base.proc"', *rest]), files=files).procedures["made"]
+    whole = load(sample.text).procedures["made"]
+    assert (program.digest, program.numbered) == (whole.digest, whole.numbered)
+    decisions = {expected.path: value for expected, value in sample.steps if expected.decision is not None}
+    (steps, ending), (others, other) = (reference(one, sample.inputs, decisions) for one in (program, whole))
+    assert ending == other
+    assert render.trace(program, steps, "3fa92c") == render.trace(whole, others, "3fa92c")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard.procedure.evaluate import compiled
+from guard.procedure.evaluate import Compiled, Env, compiled
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lists import key_of
@@ -37,8 +38,13 @@ ints = st.lists(small, max_size=8).map(tuple)
 pairs = st.lists(st.fixed_dictionaries({"word": words, "n": small}), max_size=8).map(tuple)
 
 
+@cache
+def made(expression: str) -> Compiled:
+    return compiled(read(expression), SCOPE)
+
+
 def value(expression: str, **env: Any) -> Any:
-    return compiled(read(expression), SCOPE).evaluate(dict(env))
+    return made(expression).evaluate(dict(env))
 
 
 def shown(expression: str, **env: Any) -> str:
@@ -113,6 +119,17 @@ def test_a_list_that_grows_too_long_is_a_fault(expression: str) -> None:
     assert len(value(expression, xs=longest)) == LIST_LENGTH
     with pytest.raises(EvaluationError, match="more than 10,000 items"):
         value(expression, xs=(*longest, 1))
+
+
+def test_lists_gone_through_inside_one_another_too_often_are_a_fault() -> None:
+    env: Env = {"xs": tuple(range(400))}
+    expression = compiled(read("sum(sum(x * y for x in xs) for y in xs)"), SCOPE)
+    assert expression.evaluate(env) == sum(range(400)) ** 2
+    assert env.keys() == {"xs"}
+    env = {"xs": tuple(range(600))}
+    with pytest.raises(EvaluationError, match="more than 250,000 times"):
+        expression.evaluate(env)
+    assert env.keys() == {"xs"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from unicodedata import is_normalized, normalize
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard.procedure.evaluate import compiled
+from guard.procedure.evaluate import Compiled, compiled
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.types import IntType, ListType, StringType, TextType
@@ -33,8 +34,13 @@ texts = st.text(st.sampled_from("abA \u00df\u0130\u0301e\u00e9\u1e9e\ufb01,"), m
 )
 
 
+@cache
+def made(expression: str) -> Compiled:
+    return compiled(read(expression), SCOPE)
+
+
 def value(expression: str, **env: Any) -> Any:
-    return compiled(read(expression), SCOPE).evaluate(dict(env))
+    return made(expression).evaluate(dict(env))
 
 
 @given(texts, texts, texts)

@@ -6,15 +6,17 @@ not be reported, what types come out, and what is said of which part where texts
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard.errors import Problem
+from guard.errors import Problem, ProcedureError
 from guard.procedure.build import build
 from guard.procedure.doubt import CERTAIN, Doubt
 from guard.procedure.faults import Faults
-from guard.procedure.load import parse
+from guard.procedure.load import load, parse
 from guard.procedure.syntax import read
 from guard.procedure.types import (
     BoolType,
@@ -448,3 +450,51 @@ def test_a_name_that_is_misspelt_is_reported_where_it_stands(sample: Sample, dat
     if module is not None:
         found, _ = validate(source, module)
         assert any("unknown name 'zzz'" in problem.message and problem.line == index + 1 for problem in found)
+
+
+# --- all at once ------------------------------------------------------------------------------------------
+
+EVERYTHING = (Path(__file__).parent.parent / "cases/all_at_once.proc").read_text()
+FOUND = """\
+6:3 this row takes values that the one in line 5 takes, too: only one row may
+9:33 a quote is taken from a text, 'amount' is decimal(2)
+10:11 the result of / is not rounded, it may have decimals without end
+11:11 unknown name 'amuont'
+12:11 '+' needs a number, 'note' is text
+13:7 'count' is an input and keeps its value
+17:5 this step is never reached
+19:3 the procedure has no end: behind this step nothing follows
+19:17 'late' may have no value here: line 14 is not always carried out
+23:9 nothing in this loop changes what its condition says, so it never ends
+25:18 a loop says how often it runs at most
+30:3 the procedure has no end where none of these conditions holds
+1:7 no row of table 'rate' has the whole numbers between 9 and 12
+8:61 the input 'spare' is never used
+9:11 the value 'paid' is never used
+12:3 the value 'mixed' is never used
+18:3 the value 'unused' is never used
+24:5 the value 'm' is never used
+""".splitlines()
+
+
+def refused(text: str) -> ProcedureError:
+    with pytest.raises(ProcedureError) as caught:
+        load(text, "all.proc")
+    return caught.value
+
+
+def test_a_file_with_everything_wrong_is_told_all_of_it_at_once() -> None:
+    error = refused(EVERYTHING)
+    problems = [*error.problems, *error.warnings]
+    assert [f"{one.line}:{one.column} {one.message}" for one in problems] == FOUND
+    assert [one.severity for one in problems] == ["error"] * 12 + ["warning"] * 6
+
+
+def test_each_problem_has_its_line_a_caret_and_what_to_write_instead() -> None:
+    error = refused(EVERYTHING)
+    for problem in [*error.problems, *error.warnings]:
+        line, marks = problem.snippet.splitlines()
+        shown = EVERYTHING.splitlines()[problem.line - 1]
+        assert line == f"  {problem.line} | {shown}"
+        assert marks.index("^") == line.index(" | ") + 3 + problem.column - 1
+        assert problem.help

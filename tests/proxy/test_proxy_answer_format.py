@@ -9,6 +9,8 @@ import pytest
 from guard.errors import RequestError
 from guard.procedure.types import (
     BoolType,
+    DatetimeType,
+    DateType,
     DecimalType,
     EnumType,
     FieldType,
@@ -76,6 +78,12 @@ FAILS: list[tuple[Type, Any, str]] = [
     (StringType(), schema({"type": "string"}), "no JSON text"),
     (EnumType(("a",)), schema({"enum": ["a"]}), "no JSON text"),
     (PercentType(), schema({"type": "number"}), "no JSON text"),
+    (DateType(), schema({"type": "string"}), "no JSON text"),
+    (
+        ListType(DatetimeType()),
+        schema({"items": {"type": "number"}}),
+        "wants number at [], the procedure gives datetime",
+    ),
     (DecimalType(2), schema({"type": "integer"}), "wants integer, the procedure gives decimal"),
     (ListType(IntType()), schema({"items": False}), "nothing is allowed at []"),
     (TOTALS, schema({"type": "array"}), "wants array, the procedure gives record"),

@@ -109,6 +109,22 @@ def test_a_route_may_let_the_client_choose(tmp_path: Path) -> None:
     assert answer(asks(tmp_path, {**BODY, "stepguard": control}, config=config)) == "38"
 
 
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        ({**FREE, "stepguard": {"procedure": "retail_cancel"}}, {}),
+        (FREE, {"x_stepguard_procedure": "retail_cancel"}),
+        (FREE, {"path": "/p/retail_cancel/v1/chat/completions"}),
+    ],
+)
+def test_a_procedure_with_tool_steps_is_refused(
+    tmp_path: Path, body: dict[str, Any], options: dict[str, str]
+) -> None:
+    reply = asks(tmp_path, body, config="", **options)
+    assert (reply.status, reply.error["code"]) == (400, "conversation_procedure")
+    assert "running such procedures over a conversation is not possible yet" in reply.error["message"]
+
+
 def test_an_unknown_procedure_is_named(tmp_path: Path) -> None:
     reply = asks(tmp_path, {**FREE, "stepguard": {"procedure": "chian"}}, config="")
     assert (reply.status, reply.error["code"]) == (400, "unknown_procedure")

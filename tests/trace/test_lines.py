@@ -66,6 +66,15 @@ def test_too_much_text_ends_the_reading_at_the_line_that_is_too_much() -> None:
     )
 
 
+def test_nothing_is_read_behind_an_end_that_was_asked_for() -> None:
+    lines = Lines()
+    assert lines.hold("ab")
+    lines.end()
+    assert not lines.hold("")
+    assert lines.feed("c\nd\n") == []
+    assert lines.close() is None
+
+
 @given(st.text("ab\n", max_size=40), st.sets(st.integers(0, 40)))
 def test_how_text_is_cut_changes_nothing(text: str, cuts: set[int]) -> None:
     assert cut(text, cuts) == cut(text, set())

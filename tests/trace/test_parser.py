@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import InvalidState
+from guard.procedure.steps import MAX_STEPS
+from guard.procedure.values import DIGITS
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
+from guard.trace.grammar import WORDS
 from guard.trace.lines import Limits, RawLine
 from guard.trace.parser import Parser, read_line
+from guard.trace.usual import LENGTH, QUOTES, VALUES
 
 TRACE = """@begin invoice 3fa92c
 1 lines = [{"name": "h\u00efnge", "qty": 12, "unit_price": 3.35}] <- "twelve hinges at 3.35"
@@ -88,6 +93,20 @@ def test_a_number_of_too_many_digits_is_the_last_event() -> None:
     parser = Parser()
     assert parser.feed(f"1 a = {'9' * 41}\n2 a = 1\n") == [TooLong(limit="40 digits in a number", at=6)]
     assert parser.feed("3 a = 1\n") == []
+
+
+def test_the_reference_names_the_limits() -> None:
+    reference = " ".join(Path(__file__).parents[2].joinpath("grammars/README.md").read_text("utf-8").split())
+    limits = Limits()
+    for limit in (
+        f"more than {limits.line:,} characters in a line, {limits.lines:,} lines, {limits.total:,} characters",
+        f"{DIGITS} digits of a number, {VALUES} values of a list or record, {QUOTES} quotes",
+        f"more than {LENGTH:,} characters)",
+        f"may have {WORDS} words and signs",
+        f"an execution {MAX_STEPS:,} steps",
+    ):
+        assert limit in reference
+    assert limits.lines > MAX_STEPS  # a whole trace can be read, with its frame
 
 
 @given(st.text())

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard.trace.events import Line
 from guard.trace.grammar import read
 from guard.trace.lines import RawLine
 from guard.trace.parser import read_line
-from guard.trace.usual import QUOTES, VALUES, usual
+from guard.trace.usual import LENGTH, QUOTES, VALUES, usual
 
 USUAL = [
     "5[2].1 part = 4 * 61.20 * (1 - 0%) = 244.80",
@@ -25,12 +26,14 @@ USUAL = [
     '7.1 deny "Nothing ordered."',
     '2 country = "DE" <- "deliver to Bonn" <- "Germany"',
     "3 rate = bulk(12, x.y) = 5%",
+    "3 rate = bulk(n, line.price) = bulk(12, x.y) = 5%",
+    '3 x = a.b = 3 = 3 <- "x"',
     "3 x = 282.99 - min(282.99 * 3%, 25) = 274.50",
     "3 iffy = trueish + format = 3",
     "7 due = 2026-06-01 + 30 days = 2026-07-01",
     "7 due = 2026-01-31 - (n + 2 * 3) months down = 2025-12-31",
     "8 if 2026-06-01 + 2 * 7 days <= 2026-07-01 = true",
-    "8 m = zoned(2026-06-01T09:30:00+00:00 - 36 hours, x) = 2026-06-01T09:30:00+02:00",
+    "8 m = zoned(2026-06-01T09:30:00+00:00, x) - 36 hours = 2026-06-01T09:30:00+02:00",
     '9 return {"due": 2026-07-01, "at": [2026-06-01T09:30Z]}',
     '3 x = "a \\" = b" == "c" = false',
     "1 xs = []",
@@ -85,6 +88,7 @@ UNUSUAL = [
     "3 x = 2026-06-01 + 3 days * 2 = 1",
     "3 x = 2026-06-01 * 3 days = 1",
     "3 x = 3 days = 1",
+    "3 x = (2026-06-01 + 3 days) - 2026-06-01 = 3",
     "3 x = 2026-06-01 + 3 days down up = 1",
     "3 x = 2026-06-012",
     "3 x = -2026-06-01",
@@ -164,6 +168,8 @@ def test_what_the_fast_reader_takes_the_grammar_takes_with_the_same_event(
     for text in (
         " ".join(parts),
         f"1 x = {' '.join(working)} = 3",
+        f"1 x = {' '.join(parts)} = {' '.join(working)} = 3",
+        f"1 x = a.b + 2 = {' '.join(working)} = 3",
         f"1 x = {' '.join(working).replace('( ', '(').replace(' )', ')')} = 3",
     ):
         event = usual(RawLine(text, 3, 4 + len(text)))
@@ -218,3 +224,11 @@ def test_lists_records_and_quotes_have_limits(most: int, line: str, part: str) -
     assert event is not None
     assert event == read(as_long, 0, len(as_long) + 1, most=10_000)
     assert usual(RawLine(longer, 0, len(longer) + 1)) is None
+
+
+def test_a_line_of_one_value_has_a_limit_too() -> None:
+    for count, taken in ((LENGTH - 12, True), (LENGTH - 11, False)):
+        text = f'1 x = "{"a" * count}" = 1'
+        assert len(text) == count + 12
+        assert (usual(RawLine(text, 0, len(text) + 1)) is not None) is taken
+        assert isinstance(read_line(RawLine(text, 0, len(text) + 1)), Line)
