@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
+from itertools import groupby
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from guard.errors import RequestError
 from guard.procedure.execute import Program
-from guard.procedure.expected import EndKind, Form
+from guard.procedure.expected import EndKind, Expected, Form
+from guard.procedure.groups import around
 from guard.procedure.load import load
 from guard.procedure.types import NULL, Value
 from tests.faults.faithful import NONCE, Mutant, Sample, carried_out
@@ -43,6 +46,7 @@ class _Writer:
     """Writes the statements of a procedure. Names by kind: what may be used at this point."""
 
     draw: st.DrawFn
+    groups: bool = True  # of any order
     lines: list[str] = field(default_factory=list)
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
@@ -143,12 +147,15 @@ class _Writer:
             return simple
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
-    def statement(self, indent: str, depth: int) -> None:
+    def statement(self, indent: str, depth: int, *, member: bool = False) -> None:
         kinds = ["whole", "amount", "flag", "list", "date", "moment", "between", "maybe", "default"]
-        if depth == 0:
-            kinds += ["extract", "read", "judge", "require", "do", "ask"]
+        if depth == 0 or member:
+            kinds += ["extract", "read", "judge", "do", "ask"]
+        if depth == 0 and not member:
+            kinds += ["require"]
         if depth < 2:
-            kinds += ["if", "for", "while", "there"]
+            kinds += ["if", "for", "ways"] if member else ["if", "for", "ways", "while", "there"]
+            kinds += ["group"] if self.groups else []
         match self.pick(*kinds):
             case "whole":
                 self.assign(indent, "n", self.ints, self.whole())
@@ -176,8 +183,17 @@ class _Writer:
             case "do":
                 self.assign(indent, "p", self.ints, f"do helped({self.whole(1)}, note)")
                 self.decided["sure"] = "bool"
+            case kind:
+                self.compound(kind, indent, depth)
+
+    def compound(self, kind: str, indent: str, depth: int) -> None:
+        match kind:
             case "if":
                 self.branch(indent, depth)
+            case "ways":
+                self.ways(indent, depth)
+            case "group":
+                self.group(indent, depth)
             case "while":
                 self.repeat(indent, depth)
             case _:
@@ -234,6 +250,34 @@ class _Writer:
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
         self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = kept
+
+    def ways(self, indent: str, depth: int) -> None:
+        """Alternatives that may fail, and what holds where all have."""
+        choice, result = self.name("c"), self.name("r")
+        bound = self.pick("", " at most 1", " at most 3")
+        self.lines.append(f"{indent}{choice}: one of{bound}")
+        self.decided[choice] = "way"
+        for way in ("one", "two"):
+            self.lines.append(f'{indent}  try "{way}"')
+            kept = [list(names) for names in self.known]
+            self.statement(f"{indent}    ", depth + 1)
+            self.lines.append(f"{indent}    require {self.test()} else next")
+            self.lines.append(f"{indent}    {result} = {self.whole()}")
+            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = kept
+        self.lines += [f"{indent}else", f"{indent}  {result} = {self.pick(*self.ints)}"]
+        self.ints.append(result)
+
+    def group(self, indent: str, depth: int) -> None:
+        """Steps in any order: none uses what another one makes."""
+        self.lines.append(f"{indent}any order")
+        before, after = self.known, [list(names) for names in self.known]
+        for _ in range(self.draw(st.integers(2, 3))):
+            own = [list(names) for names in before]
+            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = own
+            self.statement(f"{indent}  ", depth + 1, member=True)
+            for names, kept in zip(self.known, after, strict=True):
+                kept += [name for name in names if name not in kept]
+        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = after
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -298,13 +342,17 @@ _DECIDED: dict[str, st.SearchStrategy[Value]] = {
     "int": st.integers(-9, 50),
     "date": _DAYS,
     "maybe": st.just(NULL) | st.integers(-9, 50),
+    "way": st.sampled_from(["one", "two"]),
 }
 
 
 @st.composite
-def samples(draw: st.DrawFn) -> Sample:
-    """Procedures with inputs and decisions, carried out to their end."""
-    writer = _Writer(draw)
+def samples(draw: st.DrawFn, *, groups: bool = True, shuffle: bool = True) -> Sample:
+    """Procedures with inputs and decisions, carried out to their end.
+
+    With `groups` some steps are in any order, and, unless not to `shuffle`, come in another one than written.
+    """
+    writer = _Writer(draw, groups)
     text = writer.procedure()
     program = _compiled(text, draw(st.sampled_from(Form)))
     small = st.integers(-9, 60)
@@ -327,7 +375,23 @@ def samples(draw: st.DrawFn) -> Sample:
         assume(False)
         raise
     assume(sample.ending.kind is not EndKind.FAILED)
-    return sample
+    if not shuffle or not program.members:
+        return sample
+    placed = [(around(step.path, program.members), (step, value)) for step, value in sample.steps]
+    return replace(sample, steps=tuple(_shuffled(draw, placed, 0)))
+
+
+Placed = tuple[tuple[tuple[str, int], ...], tuple[Expected, Value]]
+
+
+def _shuffled(draw: st.DrawFn, steps: list[Placed], depth: int) -> Iterator[tuple[Expected, Value]]:
+    for group, run in groupby(steps, lambda step: step[0][depth : depth + 1] and step[0][depth][0]):
+        if not group:
+            yield from (step for _, step in run)
+            continue
+        found = [list(member) for _, member in groupby(run, lambda step: step[0][depth])]
+        for member in draw(st.permutations(found)):
+            yield from _shuffled(draw, member, depth + 1)
 
 
 @st.composite

@@ -42,6 +42,7 @@ SOFT = {
     "asking": 'asking "x"',
     "to": "a to 2",
     "at": "at most 3",
+    "next": "require a > 1 else next",
     "most": "at most 3",
     "by": "sort(x for x in xs by x.price)",
     "desc": "sort(x for x in xs desc)",

@@ -151,8 +151,13 @@ class Checker:
 
     @property
     def sent(self) -> tuple[Sent, ...]:
-        """What the execution was sent, step by step: None where it took its computed value."""
+        """What the execution was sent, step by step: None where it took its computed value, and picks."""
         return tuple(self._walk.sent)
+
+    def choose(self, path: str) -> None:
+        """Make a step the one that is due, if it may come as well: the guard's choice, or the model's."""
+        if self._walk.due is not None and self._walk.due.others:
+            self._walk.pick(path)
 
     @property
     def steps(self) -> int | None:
@@ -161,7 +166,7 @@ class Checker:
         None where that hangs on what was never decided.
         """
         if self._walk.ending is not None:
-            return None if self._walk.undetermined else len(self._walk.sent)
+            return None if self._walk.undetermined else self._walk.passed
         return count_steps(self.program, self.inputs, self._walk.sent)
 
     # --- what comes in -----------------------------------------------------------------------------
@@ -259,6 +264,7 @@ class Checker:
             case Unreadable() as unreadable:
                 self._take_unreadable(unreadable, out)
             case TooLong() as limit:
+                self.choose(line.text.partition(" ")[0])
                 self._too_long(limit, out)
 
     def _is_aside(self, event: Event) -> bool:
@@ -321,6 +327,7 @@ class Checker:
             self.verdict = Verdict.PASSED
 
     def _take_unreadable(self, line: Unreadable, out: list[Judgement]) -> None:
+        self.choose(line.text.partition(" ")[0])
         self._blame(self._alien(), line.at, f"{self._wanted()} ({line.why})", line.text, out)
         due = self._walk.due
         if self._goes_on and due is not None and line.text.startswith(f"{due.path} "):
@@ -333,6 +340,7 @@ class Checker:
 
     def _take_step(self, step: Line, line: RawLine, out: list[Judgement]) -> None:
         self._take_back_answer(step.path)
+        self.choose(step.path)
         due = self._walk.due
         if self._phase is Phase.STEPS and due is not None and step.path == due.path:
             self._judge(due, step, line, out)
@@ -385,7 +393,7 @@ class Checker:
 
     def _comes(self, path: str, due: str) -> bool:
         """Whether a step comes later, as far as that can be told."""
-        if not order.can_follow(path, due, self.program.step_numbers, self._passes):
+        if not order.can_follow(path, due, self.program.step_numbers, self._passes, self.program.members):
             return False
         ahead = look_ahead(self.program, self.inputs, self._walk.sent, path)
         return ahead.due is not None or ahead.undetermined
@@ -533,7 +541,7 @@ class Checker:
     def _take_back_answer(self, path: str) -> None:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
         before = self._before_answer
-        if before is not None and before.due is not None and before.due.path == path:
+        if before is not None and before.pick(path):
             answered = self._phase in {Phase.CLOSING, Phase.OVER}
             if answered and self._paths and self._kind(self._paths[-1]) in _ENDS:
                 self._places.discard(self._paths.pop())

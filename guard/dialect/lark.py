@@ -12,6 +12,7 @@ from collections.abc import Sequence as Listing
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from guard.dialect.arrange import Place, Placed, arranged, opened
 from guard.dialect.line import Level, line, rule_name
 from guard.dialect.outline import outline
 from guard.dialect.tree import (
@@ -29,7 +30,8 @@ from guard.dialect.tree import (
     sequence,
 )
 from guard.procedure.execute import Program
-from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
+from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
+from guard.procedure.groups import around
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
 
@@ -37,7 +39,12 @@ __all__ = ["Level", "Narrowed", "lark_text", "narrow"]
 
 MAX_LINES: Final = 400  # written out; the rest is for another generation, or open where there is none
 
-_CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK})
+_CONDITIONS: Final = frozenset(
+    {StepKind.BRANCH, StepKind.WHILE, StepKind.CHOICE, StepKind.REQUIRE, StepKind.CHECK}
+)
+
+
+Observed = Listing[Value | Unknown | Pick | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +66,7 @@ class Narrowed:
 def narrow(
     program: Program,
     inputs: Mapping[str, Value],
-    observed: Listing[Value | Unknown | None],
+    observed: Observed,
     *,
     level: Level,
     nonce: str,
@@ -69,37 +76,51 @@ def narrow(
     """Narrow the grammar to what is left of a trace.
 
     `observed` has one entry for each verified step, in order: its value (only those of decided steps
-    matter). `prefix_tail` is what the assistant has said already of the line that is due: "" (also:
-    nothing at all), its path, or more of it. With `stop_at_decision` the grammar ends in front of the
-    first line that hangs on a value which is still to be decided, or behind `MAX_LINES`; else it goes
-    on to `@end`, open from there on.
+    matter), with the picks in between. `prefix_tail` is what the assistant has said already of the line
+    that is due: "" (also: nothing at all), its path, or more of it. With `stop_at_decision` the grammar
+    ends in front of the first line that hangs on a value which is still to be decided, or behind
+    `MAX_LINES`; else it goes on to `@end`, open from there on.
 
     Raises InvalidState where `prefix_tail` is no beginning of the line that is due.
     """
-    steps, ending = _ahead(program, inputs, observed, stop=stop_at_decision)
+    begun: set[Place] = set()  # members of groups of which some step is there
+    steps, ending = _ahead(program, inputs, observed, begun, stop=stop_at_decision)
     complete = ending is not None and ending.kind is not EndKind.FAILED
     undetermined = ending is not None and ending.kind is EndKind.UNDETERMINED
+    placed: Listing[Placed] = [
+        Placed(Rule(rule_name(step.path)), around(step.path, program.members)) for step in steps
+    ]
+    done = frozenset(begun)
+    begun |= set(placed[0].around) if placed and prefix_tail else set()
+    # What follows a line of a group is as open as the order in which its members come.
+    placed, free = opened(placed, begun) if undetermined else (placed, None)
     # Where a condition comes last, its value and what follows from it go together.
-    fork = steps[-1] if undetermined and steps[-1].kind in _CONDITIONS else None
+    fork = steps[-1] if undetermined and free is None and steps[-1].kind in _CONDITIONS else None
     lines: dict[str, Node] = {}
     rules: dict[str, Node] = {}
     given: set[str] = set()
-    if not observed and not prefix_tail:
+    start: list[Node] = []
+    if not any(not isinstance(value, Pick) for value in observed) and not prefix_tail:
         lines["begin"] = Literal(f"@begin {program.name} {nonce}\n")
-    for step in steps:
+        start.append(Rule("begin"))
+    for step in steps[: len(steps) - (free.untold if free is not None else 0)]:
         written = line(step, level, prefix_tail, valued=step is not fork)
         prefix_tail = ""
         lines[rule_name(step.path)] = written.node
         rules |= written.rules
         given |= {step.path} if written.given else set()
+    start.append(arranged(placed, begun, last=not complete))
     if undetermined:
-        lines["rest"] = outline(program, steps[-1].path, rules)
+        done |= {place for line_ in placed for place in line_.around}
+        lines["rest"] = outline(program, steps[-1].path, rules, done, free)
         rules["end"] = Literal(f"@end {nonce}\n")
+        start.append(Rule("rest"))
     elif complete:
         lines["end"] = Literal(f"@end {nonce}\n".removeprefix(prefix_tail))
+        start.append(Rule("end"))
     forced = level is not Level.NONE and (complete or bool(steps))
     return Narrowed(
-        grammar=Grammar(sequence(*map(Rule, lines)), {**lines, **rules}) if forced else None,
+        grammar=Grammar(sequence(*start), {**lines, **rules}) if forced else None,
         given=frozenset(given),
         last=steps[-1].path if steps else "",
         complete=complete,
@@ -107,16 +128,23 @@ def narrow(
 
 
 def _ahead(
-    program: Program, inputs: Mapping[str, Value], observed: Listing[Value | Unknown | None], *, stop: bool
+    program: Program,
+    inputs: Mapping[str, Value],
+    observed: Observed,
+    begun: set[Place],
+    *,
+    stop: bool,
 ) -> tuple[list[Expected], Ending | None]:
-    """Give the steps that a grammar can cover, and the ending if they reach it."""
-    due = _due(program, inputs, observed)
+    """Give the steps that a grammar can cover, and the ending if they reach it; note what has `begun`."""
+    due = _due(program, inputs, observed, begun)
     steps: list[Expected] = []
     while True:
         try:
             step = next(due)
         except StopIteration as end:
-            return steps, end.value
+            ending: Ending = end.value
+            # Of the steps so far only a choice, which is the model's to decide, may leave open what comes.
+            return steps, None if stop and ending.kind is EndKind.UNDETERMINED else ending
         if len(steps) == MAX_LINES:
             return steps, None if stop else Ending(EndKind.UNDETERMINED, path=step.path)
         if stop and step.decision is None and not step.known:
@@ -125,13 +153,17 @@ def _ahead(
 
 
 def _due(
-    program: Program, inputs: Mapping[str, Value], observed: Listing[Value | Unknown | None]
+    program: Program, inputs: Mapping[str, Value], observed: Observed, begun: set[Place]
 ) -> Generator[Expected, None, Ending]:
     """Give the steps behind the observed ones, as far as they are determined."""
     execution = program.execute(inputs)
     try:
         step = next(execution)
         for value in observed:
+            if isinstance(value, Pick):
+                step = execution.send(value)
+                continue
+            begun.update(around(step.path, program.members))
             step = execution.send(value if step.decision is not None else None)
         while True:
             yield step

@@ -8,19 +8,22 @@ as many as the statements, however the procedure goes on. Passes of loops have o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from guard.dialect.arrange import Open, Place, any_of
 from guard.dialect.holes import NULL, PASS, hole
 from guard.dialect.quotes import quotes
-from guard.dialect.tree import Literal, Node, Rule, choice, optional, sequence
+from guard.dialect.tree import EMPTY, Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
 from guard.errors import InvalidState
 from guard.procedure.execute import Numbered, Program, head
 from guard.procedure.expected import Form
+from guard.procedure.groups import around
 from guard.procedure.lattice import may_be_null, required
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -34,6 +37,8 @@ from guard.procedure.model import (
     If,
     Invoke,
     Judge,
+    Next,
+    OneOf,
     Require,
     Return,
     Say,
@@ -42,7 +47,16 @@ from guard.procedure.model import (
 )
 from guard.procedure.nodes import Expr, FieldOf, Name
 from guard.procedure.nodes import Literal as ConstantExpr
-from guard.procedure.types import DecimalType, IntType, ListType, RecordType, StringType, TextType, Type
+from guard.procedure.types import (
+    DecimalType,
+    EnumType,
+    IntType,
+    ListType,
+    RecordType,
+    StringType,
+    TextType,
+    Type,
+)
 
 _PASS = re.compile(r"\[([0-9]+)\]")
 _TRUE, _FALSE = Literal("true\n"), Literal("false\n")
@@ -50,24 +64,41 @@ _TRUE, _FALSE = Literal("true\n"), Literal("false\n")
 Block = tuple[Step, ...]
 
 
-def outline(program: Program, path: str, rules: dict[str, Node]) -> Node:
+def outline(
+    program: Program,
+    path: str,
+    rules: dict[str, Node],
+    done: Collection[Place] = (),
+    free: Open | None = None,
+) -> Node:
     """Give what may follow the line at a path, up to the answer, followed by the rule `end`.
 
-    The line has been written, that of a condition up to its value. Rules are added to `rules`.
+    The line has been written, that of a condition up to its value. Rules are added to `rules`. `done` are
+    the members of groups around it that are there or have begun; what follows is `free` where nothing of
+    such a group has been written, the line at the path neither.
     """
-    return _Outline(program, rules, [int(number) for number in _PASS.findall(path)]).behind(
+    groups = list(around(path, program.members))
+    passes = [int(number) for number in _PASS.findall(path)]
+    return _Outline(program, rules, passes, groups, done, free).behind(
         program.procedure.body, _PASS.sub("", path), Literal(""), "", Rule("end")
     )
 
 
 @dataclass(slots=True)
 class _Outline:
-    """Makes the rules. `base` is what the path of a loop's pass says, for the number `above`."""
+    """Makes the rules. `base` is what the path of a loop's pass says, for the number `above`.
+
+    Where nothing is to follow, `then` is empty: the members of a group are followed by each other.
+    """
 
     program: Program
     rules: dict[str, Node]
     passes: list[int]  # of the loops around the line, the outermost first
+    groups: list[Place]  # around the line, the outermost first
+    done: Collection[Place]
+    free: Open | None
     answer: Node = field(default_factory=lambda: Rule("end"))  # what follows a return
+    another: Node = EMPTY  # what follows where the alternative around has failed
     fresh: Iterator[int] = field(default_factory=lambda: count(1))
 
     def behind(self, block: Block, number: str, base: Node, above: str, then: Node) -> Node:
@@ -78,10 +109,10 @@ class _Outline:
             case If(branches=branches):
                 return self._inside_branch(branches, number, base, above, rest)
             case For(number=own) if own == number:
-                return choice(self._loop(step, base, above, rest), rest)
+                return _or(self._loop(step, base, above, rest), rest)
             case For(number=own, body=body):
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
-                then = self._named(choice(self._loop(step, base, above, rest), rest))
+                then = self._named(_or(self._loop(step, base, above, rest), rest))
                 return self.behind(body, number, current, own, then)
             case While(number=own, body=body):
                 current = sequence(self._path(own, base, above), Literal(f"[{self.passes.pop(0)}]"))
@@ -89,8 +120,12 @@ class _Outline:
                 if own == number:
                     return _either(self.block(body, current, own, test), rest)
                 return self.behind(body, number, current, own, test)
+            case OneOf():
+                return self._inside_one_of(step, number, base, above, rest)
+            case AnyOrder(body=body):
+                return self._inside_group(body, number, base, above, rest)
             case Require(otherwise=end):
-                return _either(rest, self._line(end, base, above, Rule("end")))
+                return _either(rest, self._refused(end, base, above))
             case Check():
                 return sequence(_TRUE, rest)
             case Do(number=own):
@@ -103,6 +138,19 @@ class _Outline:
                 return self.answer
             case _:
                 return rest
+
+    def _inside_group(self, members: Block, number: str, base: Node, above: str, then: Node) -> Node:
+        group, current = self.groups.pop(0)
+        if self.free is not None and group == self.free.group:
+            known, begun = dict(self.free.known), []
+        else:
+            known, begun = {}, [self.behind((members[current],), number, base, above, EMPTY)]
+        left = [
+            known[index] if index in known else self.block((member,), base, above, EMPTY)
+            for index, member in enumerate(members)
+            if (group, index) not in self.done
+        ]
+        return sequence(*begun, any_of(left), then)
 
     def _inside_branch(
         self, branches: tuple[Branch, ...], number: str, base: Node, above: str, then: Node
@@ -131,15 +179,19 @@ class _Outline:
             case For():
                 header = self._start(step, base, above)
                 loop = self._loop(step, base, above, then)
-                return sequence(*header, hole(IntType()), Literal("\n"), choice(loop, then))
+                return sequence(*header, hole(IntType()), Literal("\n"), _or(loop, then))
             case While():
                 return self._while(step, base, above, then)
+            case OneOf():
+                return self._attempts(step, base, above, then)[0]
+            case AnyOrder(body=body):
+                return sequence(any_of([self.block((one,), base, above, EMPTY) for one in body]), then)
             case Do():
                 inner, base_inside = self._inside(step, base, above, then)
                 steps = inner.block(inner.program.procedure.body, base_inside, "", then)
                 return sequence(*self._start(step, base, above), *self._call(step), Literal("\n"), steps)
             case Require(otherwise=end):
-                refused = self._line(end, base, above, Rule("end"))
+                refused = self._refused(end, base, above)
                 return sequence(*self._condition(step, base, above), _either(then, refused))
             case Check():
                 return sequence(*self._condition(step, base, above), _TRUE, then)
@@ -161,7 +213,7 @@ class _Outline:
     def _loop(self, step: For, base: Node, above: str, then: Node) -> Node:
         """Give the rule of one more pass, which leads to another one or to what stands behind the loop."""
         loop = Rule(f"t{next(self.fresh)}")
-        again = self._named(choice(loop, then))
+        again = self._named(_or(loop, then))
         each = sequence(self._path(step.number, base, above), PASS)
         self.rules[loop.name] = self.block(step.body, each, step.number, again)
         return loop
@@ -173,6 +225,43 @@ class _Outline:
         asked = sequence(each, Literal(f" {head(step)} "), *self._asked(step.condition))
         self.rules[test.name] = sequence(asked, _either(self.block(step.body, each, step.number, test), then))
         return test
+
+    def _refused(self, end: End | Next, base: Node, above: str) -> Node:
+        return self.another if isinstance(end, Next) else self._line(end, base, above, Rule("end"))
+
+    def _inside_one_of(self, step: OneOf, number: str, base: Node, above: str, then: Node) -> Node:
+        arm = step.otherwise
+        if arm is not None and _below(number, arm.number):
+            return self.behind(arm.body, number, base, above, then)
+        current = sequence(self._path(step.number, base, above), Literal(f"[{self.passes.pop(0)}]"))
+        _, another = self._attempts(step, base, above, then)
+        inner = replace(self, another=another)
+        if number == step.number:
+            return inner.chosen(step, current, then)
+        way = next(way for way in step.alternatives if _below(number, way.number))
+        return inner.behind(way.body, number, current, step.number, then)
+
+    def _attempts(self, step: OneOf, base: Node, above: str, then: Node) -> tuple[Node, Node]:
+        """Give the rule of one more attempt, and of what follows one that failed."""
+        attempt = Rule(f"t{next(self.fresh)}")
+        each = sequence(self._path(step.number, base, above), PASS)
+        arm = step.otherwise
+        failed = () if arm is None else (self.block(arm.body, base, above, then),)
+        another = self._named(choice(attempt, *failed))
+        chosen = replace(self, another=another).chosen(step, each, then)
+        self.rules[attempt.name] = sequence(each, Literal(f" {head(step)} "), chosen)
+        return attempt, another
+
+    def chosen(self, step: OneOf, each: Node, then: Node) -> Node:
+        """Give the name of each alternative with its steps."""
+        return choice(
+            *(
+                sequence(
+                    hole(EnumType((way.name,))), Literal("\n"), self.block(way.body, each, step.number, then)
+                )
+                for way in step.alternatives
+            )
+        )
 
     def _inside(self, step: Do, base: Node, above: str, then: Node) -> tuple[_Outline, Node]:
         """Give what makes the rules of a sub-procedure, and what the paths of its steps begin with."""
@@ -249,9 +338,15 @@ def _either(holds: Node, fails: Node) -> Node:
     return choice(sequence(_TRUE, holds), sequence(_FALSE, fails))
 
 
+def _or(loop: Node, then: Node) -> Node:
+    return optional(loop) if then == EMPTY else choice(loop, then)
+
+
 def _holds(step: Step, number: str) -> bool:
     if isinstance(step, If):
         return any(_below(number, branch.number) for branch in step.branches)
+    if isinstance(step, OneOf) and step.otherwise is not None and _below(number, step.otherwise.number):
+        return True
     return _below(number, step.number)
 
 

@@ -67,6 +67,9 @@ class Rule:
 Node = Literal | Chars | Sequence | Choice | Repeat | Terminal | Rule
 
 
+EMPTY = Sequence(())
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """What may be written: `start`, and the rules that it refers to."""

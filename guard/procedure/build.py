@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants, tools
@@ -9,7 +10,9 @@ from guard.procedure.declared import SIMPLE_TYPES, Types, count, elsewhere, twic
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
 from guard.procedure.imports import Imported
 from guard.procedure.model import (
+    Alternative,
     Always,
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -25,7 +28,9 @@ from guard.procedure.model import (
     If,
     Judge,
     Module,
+    Next,
     Numbers,
+    OneOf,
     Origin,
     Parameter,
     Procedure,
@@ -257,6 +262,7 @@ class _Builder:
 
     def _steps(self, block: Node, prefix: str) -> Iterator[Step]:
         arms: list[Branch] = []
+        waiting: OneOf | None = None  # for its else
         for index, statement in enumerate(block.children, start=1):
             label, part = parts(tree(statement))
             node, number = tree(part), f"{prefix}{index}"
@@ -266,12 +272,22 @@ class _Builder:
                 yield If(branches=tuple(arms), at=arms[0].at)
                 arms = []
             named = None if label is None else self.terms.name(label, "a step")
+            if waiting is not None:
+                arm = self._arm(node, number, named, first=False) if node.data == "else" else None
+                yield replace(waiting, otherwise=arm)
+                waiting = None
+                if arm is not None:
+                    continue
             if node.data in ("if", "elif", "else"):
                 arms.append(self._arm(node, number, named, first=not arms))
+            elif node.data == "one_of":
+                waiting = self._one_of(node, number, named)
             else:
                 yield self._step(node, number, named)
         if arms:
             yield If(branches=tuple(arms), at=arms[0].at)
+        if waiting is not None:
+            yield waiting
 
     def _too_many(self, node: Node) -> bool:
         self.steps += 1
@@ -321,9 +337,13 @@ class _Builder:
                 return self._for(node, number, label)
             case "while":
                 return self._while(node, number, label)
+            case "any_order":
+                body = self._block(tree(children[0]), f"{number}.")
+                return AnyOrder(number=number, body=body, label=label, at=_words(node, "any order"))
             case "require":
                 condition = self.terms.expression(children[0])
-                end = self._end(tree(children[1]), f"{number}.1", None)
+                behind = tree(children[1])
+                end = Next() if behind.data == "next" else self._end(behind, f"{number}.1", None)
                 return Require(number=number, condition=condition, otherwise=end, label=label, at=at)
             case "check":
                 return Check(number=number, condition=self.terms.expression(children[0]), label=label, at=at)
@@ -440,6 +460,28 @@ class _Builder:
             at=Span(span(node).start, span(token(bound)).end),
         )
 
+    def _one_of(self, node: Node, number: str, label: str | None) -> OneOf:
+        bound, *ways = parts(node)
+        return OneOf(
+            number=number,
+            alternatives=tuple(
+                self._alternative(tree(way), f"{number}.{index}") for index, way in enumerate(ways, start=1)
+            ),
+            attempts=None if bound is None else count(token(bound), 1, MAX_BOUND, "attempts", self.faults),
+            otherwise=None,
+            label=label,
+            at=_words(node, "one of"),
+        )
+
+    def _alternative(self, node: Node, number: str) -> Alternative:
+        name, block = parts(node)
+        return Alternative(
+            number=number,
+            name=constants.unescaped(token(name), self.faults),
+            body=self._block(tree(block), f"{number}."),
+            at=Span(span(node).start, span(token(name)).end),
+        )
+
     def _end(self, node: Node, number: str, label: str | None) -> End:
         if node.data == "return":
             expression = self.terms.expression(node.children[0])
@@ -524,6 +566,11 @@ def _merge(kind: str) -> str:
 def _keyword(node: Node) -> Span:
     start = span(node).start
     return Span(start, start + len(str(node.data)))
+
+
+def _words(node: Node, words: str) -> Span:
+    start = span(node).start
+    return Span(start, start + len(words))
 
 
 def _head(node: Node, sources: Part) -> Span:

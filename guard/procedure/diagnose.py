@@ -80,8 +80,8 @@ def _no_block(at: Stumble) -> Finding | None:
     if at.accepts != {"_INDENT"}:
         return None
     header = _header(at)
-    kind = str(header)
-    below = {"table": "rows", "example": "lines"}.get(kind, "steps")
+    kind = {"any": "any order", "one": "one of"}.get(str(header), str(header))
+    below = {"table": "rows", "example": "lines", "one of": "alternatives"}.get(kind, "steps")
     return Finding(
         place(header),
         f"this {kind} has no {below} below it",
@@ -256,7 +256,7 @@ def _declaration(at: Stumble) -> Finding | None:
         case "NUMBERS" if "COMMA" in at.accepts:
             advice = "write numbers round half_up, carry shown"
             return Finding(at.span, "number rules are separated by commas", advice)
-        case "EXAMPLE" if at.accepts == {"NAME"}:
+        case "EXAMPLE" if "NAME" in at.accepts:
             advice = "write example and the name of a procedure"
             return Finding(at.span, "an example says of which procedure it is", advice)
         case _:

@@ -9,7 +9,7 @@ from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.lattice import may_be_null, type_text
 from guard.procedure.listing import walk
 from guard.procedure.measured import odd_constant
-from guard.procedure.model import Do, Example, Extract, Judge, Module, Parameter, Procedure
+from guard.procedure.model import Do, Example, Extract, Judge, Module, OneOf, Parameter, Procedure
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
 from guard.procedure.text import text
 from guard.procedure.types import (
@@ -88,6 +88,11 @@ def _decisions(procedure: Procedure, module: Module, seen: set[str]) -> dict[str
         callee = module.procedures.get(step.procedure) if isinstance(step, Do) else None
         if callee is not None and callee.name not in seen:
             found |= _decisions(callee, module, seen)
+    found |= {
+        step.label: EnumType(tuple(way.name for way in step.alternatives))
+        for step in steps
+        if isinstance(step, OneOf) and step.label is not None
+    }
     return found | {step.target: step.type for step in steps if isinstance(step, Extract | Judge)}
 
 

@@ -14,14 +14,17 @@ from datetime import datetime
 from typing import Final
 
 from guard.errors import ConversationError, InvalidState, RequestError
+from guard.procedure.alternatives import OneOfStep
 from guard.procedure.bindings import known_in
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.clock import with_time, zone_of
 from guard.procedure.evaluate import call_shown, compiled
-from guard.procedure.expected import Ending, EndKind, Execution, Expected, Form, Unknown
+from guard.procedure.expected import Decision, Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.expression import Scope
+from guard.procedure.groups import GroupStep, members
 from guard.procedure.listing import canonical, is_conversation, listing, statement, walk
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -37,7 +40,9 @@ from guard.procedure.model import (
     Invoke,
     Judge,
     Module,
+    Next,
     Numbers,
+    OneOf,
     Parameter,
     Procedure,
     Require,
@@ -69,7 +74,7 @@ from guard.procedure.steps import (
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
-from guard.procedure.types import NULL, BoolType, ListType, OptionalType, TextType, Type, Value
+from guard.procedure.types import NULL, BoolType, EnumType, ListType, OptionalType, TextType, Type, Value
 from guard.procedure.units import bare, bare_table
 from guard.procedure.values import from_json, wanted
 
@@ -105,6 +110,7 @@ class Program:
     types: Mapping[str, Type]  # of every variable
     runnable: Block | None  # None where there are tool steps
     callees: Mapping[str, Program]  # the procedures that its steps carry out
+    members: Mapping[str, int]  # number of each statement in a group of any order -> which member it is
     module: Module
     form: Form  # of the trace
     zone: str | None
@@ -174,11 +180,15 @@ class Program:
                 case Extract() | Judge():
                     own[step.target] = step.type
                     numbers[step.number] = step.type
+                case OneOf():
+                    kind = EnumType(tuple(way.name for way in step.alternatives))
+                    numbers[step.number] = kind
+                    own |= {step.label: kind} if step.label is not None else {}
                 case Do():
                     inner = self.callees[step.procedure].decision_types
                     found |= {
-                        f"{step.number}.{name}" if name[0].isdigit() else name: kind
-                        for name, kind in inner.items()
+                        f"{step.number}.{name}" if name[0].isdigit() else name: type_
+                        for name, type_ in inner.items()
                     }
                 case _:
                     pass
@@ -232,6 +242,8 @@ def reference(
 
 def _decision(expected: Expected, decisions: Mapping[str, Value]) -> Value:
     assert expected.decision is not None
+    if expected.kind is StepKind.CHOICE:
+        return _chosen(expected, expected.decision, decisions)
     value = decisions.get(expected.path, decisions.get(expected.target or ""))
     param = f"decide.{expected.target}"
     if value is None:
@@ -243,6 +255,16 @@ def _decision(expected: Expected, decisions: Mapping[str, Value]) -> Value:
             param=param,
         )
     return value
+
+
+def _chosen(expected: Expected, decision: Decision, decisions: Mapping[str, Value]) -> Value:
+    """Give the alternative that is to be tried: the first of those left where none is named."""
+    value = decisions.get(expected.path, decisions.get(expected.label or ""))
+    if value is not None and decision.admissible(value) is None:
+        return value
+    left = expected.cells[0].type
+    assert isinstance(left, EnumType)
+    return left.options[0]
 
 
 def _accepted(
@@ -327,6 +349,7 @@ def compile_program(
         types=variables,
         runnable=None if is_conversation(procedure, module) else compiler.block(procedure.body, ""),
         callees=callees,
+        members=dict(_grouped(steps, callees)),
         module=module,
         form=form,
         zone=zone_of(procedure, module),
@@ -344,6 +367,7 @@ KINDS: Final[Mapping[type, StepKind]] = {
     Branch: StepKind.BRANCH,
     For: StepKind.LOOP,
     While: StepKind.WHILE,
+    OneOf: StepKind.CHOICE,
     Require: StepKind.REQUIRE,
     Check: StepKind.CHECK,
     Return: StepKind.RETURN,
@@ -353,18 +377,27 @@ KINDS: Final[Mapping[type, StepKind]] = {
 
 _TOOL_STEPS: Final = frozenset({StepKind.CALL, StepKind.CONFIRM, StepKind.SAY})
 
-Numbered = Assign | Do | Extract | Judge | Branch | For | While | Require | Check | ToolStep | End
+Numbered = Assign | Do | Extract | Judge | Branch | For | While | OneOf | Require | Check | ToolStep | End
 
 
 def _numbered(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, StepKind]]:
     for step in steps:
         if isinstance(step, If):
             yield from ((arm.number, KINDS[Branch]) for arm in step.branches if arm.condition is not None)
-        else:
+        elif not isinstance(step, AnyOrder):  # which has no line
             yield step.number, KINDS[type(step)]
         if isinstance(step, Do):
             for number, kind in callees[step.procedure].step_numbers.items():
                 yield f"{step.number}.{number}", StepKind.RESULT if kind is StepKind.RETURN else kind
+
+
+def _grouped(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[tuple[str, int]]:
+    for step in steps:
+        if isinstance(step, AnyOrder):
+            yield from members(step)
+        elif isinstance(step, Do):
+            for number, index in callees[step.procedure].members.items():
+                yield f"{step.number}.{number}", index
 
 
 def _decided(steps: Iterable[Step], callees: Mapping[str, Program]) -> Iterator[str]:
@@ -391,6 +424,8 @@ def head(step: Numbered) -> str:
             return f"{statement(step)} ="
         case Branch(keyword=keyword):
             return keyword
+        case OneOf():
+            return "try"
         case _:
             return KINDS[type(step)].value
 
@@ -453,8 +488,14 @@ class _Compiler:
             case While(condition=condition, body=steps):
                 test = self._condition(step, condition, base)
                 return WhileStep(test, step.bound, self.block(steps, f"{step.number}."))
+            case AnyOrder(body=steps):
+                return GroupStep(tuple(self.block((member,), base) for member in steps))
+            case OneOf():
+                return self._one_of(step, base)
             case Require(condition=condition, otherwise=otherwise):
-                end = self._where(otherwise.number)._end(otherwise, base)  # noqa: SLF001 (its own kind)
+                end = None
+                if not isinstance(otherwise, Next):
+                    end = self._where(otherwise.number)._end(otherwise, base)  # noqa: SLF001 (its own kind)
                 return RequireStep(self._condition(step, condition, base), end)
             case Check(condition=condition):
                 inner = self._condition(step, condition, base)
@@ -521,6 +562,14 @@ class _Compiler:
             named=items.single,
             bound=step.bound,
             body=inner.block(step.body, f"{step.number}."),
+        )
+
+    def _one_of(self, step: OneOf, base: str) -> OneOfStep:
+        return OneOfStep(
+            place=_place(step, base),
+            ways={way.name: self.block(way.body, f"{step.number}.") for way in step.alternatives},
+            attempts=step.attempts,
+            otherwise=None if step.otherwise is None else self.block(step.otherwise.body, base),
         )
 
     def _end(self, step: End, base: str) -> ReturnStep | RefuseStep:

@@ -106,7 +106,8 @@ class Expected:
 
     `path` is the number with loop passes (`5[2].1`); `number` the one in the procedure's text (`5.1`);
     `label` the author's name for the step, if any; `target` the variable it gives a value, if any.
-    `text` is the canonical line where it was written before its cells were made, else None.
+    `text` is the canonical line where it was written before its cells were made, else None. `others` are
+    the steps that may come instead, which an execution is told by a `Pick`.
     """
 
     path: str
@@ -119,6 +120,7 @@ class Expected:
     tail: str = ""
     decision: Decision | None = None
     text: str | None = field(default=None, compare=False, repr=False)
+    others: tuple[Expected, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -160,7 +162,7 @@ class Ready(Expected):
     ) -> None:
         self.path, self.number, self.kind, self.label = path, number, kind, label
         self.target, self.head, self.text = target, head, text
-        self.tail, self.decision = "", None
+        self.tail, self.decision, self.others = "", None, ()
         self._value, self._source, self._operands = value, source, operands
 
     @property  # type: ignore[misc]
@@ -182,6 +184,13 @@ class Ready(Expected):
     def value(self) -> Value | Unknown:
         """See `Expected`."""
         return self._value
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Sent to an execution in place of a value: of the steps that may come, the one at this path does."""
+
+    path: str
 
 
 def assemble(parts: Iterable[tuple[tuple[str | int, ...], Value | Unknown]]) -> Value | Unknown:
@@ -232,5 +241,6 @@ class Ending:
 
 # Yields what must come next. Is sent the value that was observed: for a decision the model's value (or
 # UNKNOWN to go on without it), for everything else None to take the computed value, or a value to go on
-# from instead (offline, after a wrong one; only where the step has a single cell). Returns its Ending.
-Execution = Generator[Expected, "Value | Unknown | None", Ending]
+# from instead (offline, after a wrong one; only where the step has a single cell). A Pick makes it yield
+# one of the others. Returns its Ending.
+Execution = Generator[Expected, "Value | Unknown | Pick | None", Ending]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from guard.procedure.alternatives import check_alternatives
 from guard.procedure.bindings import given_name, target_span
 from guard.procedure.faults import Faults, suggestion
+from guard.procedure.groups import check_group
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
+    Alternative,
+    AnyOrder,
     Assign,
+    Branch,
     Confirm,
     Deny,
     Do,
@@ -19,6 +24,8 @@ from guard.procedure.model import (
     If,
     Invoke,
     Judge,
+    Next,
+    OneOf,
     Procedure,
     Require,
     Return,
@@ -53,6 +60,7 @@ class _Flow:
     scope: Scope
     faults: Faults
     loops: list[str] = field(default_factory=list)  # the items of the loops around
+    tries: int = 0  # how many alternatives are around
     used: set[str] = field(default_factory=set)
 
     @property
@@ -77,6 +85,10 @@ class _Flow:
                 return self._for(step, bound)
             case While():
                 return self._while(step, bound)
+            case AnyOrder():
+                return self._any_order(step, bound)
+            case OneOf():
+                return self._one_of(step, bound)
             case Extract() | Judge():
                 self._sources(step, bound)
                 bound = self._bind(step, step.target, bound)
@@ -90,7 +102,14 @@ class _Flow:
                 return False, bound if name is None else self._bind(step, name, bound)
             case Require(otherwise=end) | Confirm(otherwise=end):
                 self._expressions(step, bound)
-                self._expressions(end, bound)
+                if not isinstance(end, Next):
+                    self._expressions(end, bound)
+                elif not self.tries:
+                    self.faults(
+                        step.at,
+                        "next goes on to another alternative, and this step is in none",
+                        'write else deny "...", or put it below a try of one of',
+                    )
                 return False, bound
             case _:
                 self._expressions(step, bound)
@@ -129,6 +148,23 @@ class _Flow:
                 "give a name of the condition another value in a step below it",
             )
         return False, bound  # there may be no pass at all
+
+    def _any_order(self, step: AnyOrder, bound: Bound) -> tuple[bool, Bound]:
+        told = check_group(step, self.scope.procedures, self.faults)
+        for member in step.body:
+            _, behind = self._step(member, bound | told)
+            bound |= behind - told
+        return False, bound | told
+
+    def _one_of(self, step: OneOf, bound: Bound) -> tuple[bool, Bound]:
+        check_alternatives(step, self.faults)
+        self.tries += 1
+        blocks = [self.block(way.body, bound) for way in step.alternatives]
+        self.tries -= 1
+        if step.otherwise is not None:
+            blocks.append(self.block(step.otherwise.body, bound))
+        ways = [behind for ended, behind in blocks if not ended]
+        return not ways, frozenset.intersection(*ways) if ways else bound
 
     def _bind(self, step: Step, name: str, bound: Bound) -> Bound:
         at = target_span(self.faults.source.text, step.at, name)
@@ -244,6 +280,16 @@ class _Flow:
                 "add else with a return or deny, or write a return below",
             )
             return
+        if isinstance(last, OneOf):
+            ways: list[Alternative | Branch] = [*last.alternatives]
+            ways += [last.otherwise] if last.otherwise is not None else []
+            way = next(way for way in ways if not _ends(way.body))
+            self.faults(
+                way.at,
+                "the procedure has no end where this is carried out",
+                "end it with return or deny, or write a return below, indented like the one of",
+            )
+            return
         self.faults(
             last.at,
             "the procedure has no end: behind this step nothing follows",
@@ -257,6 +303,8 @@ def _ends(steps: tuple[Step, ...]) -> bool:
             return True
         case If(branches=branches):
             return branches[-1].condition is None and all(_ends(branch.body) for branch in branches)
+        case OneOf(alternatives=ways, otherwise=otherwise):
+            return all(_ends(way.body) for way in ways) and (otherwise is None or _ends(otherwise.body))
         case _:
             return False
 

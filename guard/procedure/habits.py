@@ -213,6 +213,8 @@ _LOOP: Final = "write for x in xs at most 40"
 _ARMS: Final = "write if, elif and else, or a table"
 _DENY: Final = 'write deny "..."'
 _JUDGE: Final = 'write judge x: bool from note asking "...?"'
+_GROUP: Final = "write any order, and the steps below it, indented"
+_WAYS: Final = 'write one of, and below it, indented, try "..." with its steps'
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
 _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
@@ -225,6 +227,8 @@ _FOREIGN: Final = {
     **dict.fromkeys(("output", "answer", "give"), "write return and the value"),
     **dict.fromkeys(("read", "find", "parse"), "write extract x: int from note"),
     **dict.fromkeys(("elseif", "elsif"), "write elif"),
+    **dict.fromkeys(("either", "alt", "alternative", "one_of", "oneof"), _WAYS),
+    **dict.fromkeys(("parallel", "unordered", "anyorder", "any_order"), _GROUP),
     **dict.fromkeys(("tell", "inform", "announce", "respond"), 'write say "..."'),
     **dict.fromkeys(
         ("invoke", "use", "run", "execute"), "write call and the tool: x = call find_user(email)"
@@ -287,7 +291,7 @@ def _end(at: Stumble) -> Finding | None:
         return Finding(
             at.span, "a require says what happens otherwise", 'add else deny "..." or else return ...'
         )
-    if at.accepts == {"DENY", "ESCALATE", "RETURN"}:
+    if at.accepts == {"DENY", "ESCALATE", "RETURN", "NEXT"}:
         return Finding(at.span, "behind this else stands an end", 'write else deny "..." or else return ...')
     if at.before == "DENY":
         return Finding(at.span, "a deny gives its reason as a text in quotes", 'write deny "..."')
@@ -330,6 +334,30 @@ def _loop(at: Stumble) -> Finding | None:
         return Finding(at.span, "a loop has one name for its item", advice)
     if at.accepts == {"IN"}:
         return Finding(at.span, f"a loop's list stands behind in, found {at.found}", _LOOP)
+    return None
+
+
+def _group(at: Stumble) -> Finding | None:
+    """Explain the head of a group that is half written, or goes on with its first step."""
+    if (
+        at.before == "ANY"
+        and len(at.line) == 1
+        and "ORDER" in at.accepts
+        and at.kind not in ("EQUAL", "COLON")
+    ):
+        return Finding(at.span, f"expected 'order' behind 'any', found {at.found}", _GROUP)
+    if at.before == "ORDER" and at.accepts == {"_NL"} and at.kind != "COLON":
+        return Finding(at.span, "the steps of a group stand below it, indented", _GROUP)
+    if at.kind == "TRY" and at.starts_step:
+        return Finding(
+            at.span, "this try belongs to no one of", "write one of above, and indent each try below it"
+        )
+    if at.accepts == {"TRY"} or (not at.line and "TRY" in at.accepts):
+        return Finding(at.span, f"below one of stand its alternatives, found {at.found}", 'write try "..."')
+    if at.before == "TRY":
+        return Finding(at.span, "an alternative has a name in quotes", 'write try "by e-mail"')
+    if at.before == "ONE" and len(at.line) == 1 and "OF" in at.accepts and at.kind not in ("EQUAL", "COLON"):
+        return Finding(at.span, f"expected 'of' behind 'one', found {at.found}", _WAYS)
     return None
 
 
@@ -387,6 +415,7 @@ def _decision(at: Stumble) -> Finding | None:
 
 EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator, _shifted, _null)
 STEP_RULES: Final[tuple[Rule, ...]] = (
+    _group,
     _tool,
     _reserved,
     _equals,

@@ -12,6 +12,7 @@ from guard.procedure.library import ROUNDING
 from guard.procedure.model import (
     Always,
     AnyCell,
+    AnyOrder,
     Assign,
     Branch,
     Cell,
@@ -28,7 +29,9 @@ from guard.procedure.model import (
     Invoke,
     Judge,
     Module,
+    Next,
     Numbers,
+    OneOf,
     Parameter,
     Procedure,
     RangeCell,
@@ -95,7 +98,14 @@ def _lines(steps: Iterable[Step], depth: int, base: str, module: Module, *, full
                 bound = f" at most {step.bound}" if full else ""
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}{bound}"
                 yield from _lines(body, depth + 1, base, module, full=full)
-            case Require(otherwise=end) | Confirm(otherwise=end):
+            case AnyOrder(body=body):
+                yield f"{start}{step.number} {_name(step.label, full)}any order"
+                yield from _lines(body, depth + 1, base, module, full=full)
+            case OneOf():
+                yield from _alternatives(step, depth, base, module, full=full)
+            case Require(otherwise=Next()):
+                yield f"{start}{step.number} {_name(step.label, full)}{statement(step)} else next"
+            case Require(otherwise=Return() | Deny() | Escalate() as end) | Confirm(otherwise=end):
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
                 yield f"{indent}  {base}{end.number} else {_name(end.label, full)}{statement(end)}"
             case Do(procedure=name):
@@ -107,6 +117,18 @@ def _lines(steps: Iterable[Step], depth: int, base: str, module: Module, *, full
                 yield from _lines(callee.body, depth + 1, number, around, full=full)
             case _:
                 yield f"{start}{step.number} {_name(step.label, full)}{statement(step)}"
+
+
+def _alternatives(step: OneOf, depth: int, base: str, module: Module, *, full: bool) -> Iterator[str]:
+    indent = "  " * depth
+    bound = "" if step.attempts is None else f" at most {step.attempts}"
+    yield f"{indent}{base}{step.number} {_name(step.label, full)}one of{bound}"
+    for way in step.alternatives:
+        yield f"{indent}  {base}{way.number} try {_quoted(way.name)}"
+        yield from _lines(way.body, depth + 2, base, module, full=full)
+    if step.otherwise is not None:
+        yield f"{indent}{base}{step.otherwise.number} {_name(step.otherwise.label, full)}else"
+        yield from _lines(step.otherwise.body, depth + 1, base, module, full=full)
 
 
 def _name(label: str | None, full: bool) -> str:
@@ -231,9 +253,14 @@ def walk(steps: Iterable[Step]) -> Iterator[Step]:
             case If(branches=branches):
                 for branch in branches:
                     yield from walk(branch.body)
-            case For(body=body) | While(body=body):
+            case For(body=body) | While(body=body) | AnyOrder(body=body):
                 yield from walk(body)
-            case Require(otherwise=end) | Confirm(otherwise=end):
+            case OneOf(alternatives=ways, otherwise=otherwise):
+                for way in ways:
+                    yield from walk(way.body)
+                if otherwise is not None:
+                    yield from walk(otherwise.body)
+            case Require(otherwise=Return() | Deny() | Escalate() as end) | Confirm(otherwise=end):
                 yield end
             case _:
                 pass
@@ -258,7 +285,7 @@ def expressions(step: Step) -> list[Expr]:
             return [items]
         case While(condition=condition) | Require(condition=condition) | Check(condition=condition):
             return [condition]
-        case Deny() | Escalate():
+        case Deny() | Escalate() | AnyOrder() | OneOf():
             return []
 
 

@@ -29,6 +29,7 @@ class StepKind(StrEnum):
     BRANCH = "branch"
     LOOP = "loop"
     WHILE = "while"
+    CHOICE = "choice"  # which alternative of `one of` is tried
     REQUIRE = "require"
     CHECK = "check"
     RETURN = "return"
@@ -172,12 +173,53 @@ class While:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOrder:
+    """Steps that may come in any order, each once. It has no line of its own."""
+
+    number: str
+    body: tuple[Step, ...]
+    label: str | None = None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """`try "name"` and its steps: one way of several. It has no line of its own."""
+
+    number: str
+    name: str
+    body: tuple[Step, ...]
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOf:
+    """`one of [at most attempts]`: the model chooses an alternative, and another one where that fails.
+
+    Each attempt is a line, numbered by its place. Without `attempts` each alternative is tried once at
+    most, with them any of them again. `otherwise` is the `else` below, for when all have failed.
+    """
+
+    number: str
+    alternatives: tuple[Alternative, ...]
+    attempts: int | None
+    otherwise: Branch | None
+    label: str | None = None
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """`else next` of a `require`: this alternative has failed. It has no line of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
     """`require condition else end`; the end is a step of its own, numbered below this one."""
 
     number: str
     condition: Expr
-    otherwise: End
+    otherwise: End | Next
     label: str | None = None
     at: Span = place()
 
@@ -224,7 +266,7 @@ class Escalate:
 
 End = Return | Deny | Escalate
 ToolStep = Invoke | Confirm | Say
-Step = Assign | Do | Extract | Judge | If | For | While | Require | Check | ToolStep | End
+Step = Assign | Do | Extract | Judge | If | For | While | AnyOrder | OneOf | Require | Check | ToolStep | End
 
 
 # --- declarations --------------------------------------------------------------------------------

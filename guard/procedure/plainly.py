@@ -15,6 +15,7 @@ from guard.procedure.bindings import known_in
 from guard.procedure.expression import Scope, conversions
 from guard.procedure.measured import is_one
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Branch,
     Check,
@@ -27,6 +28,8 @@ from guard.procedure.model import (
     Invoke,
     Judge,
     Module,
+    Next,
+    OneOf,
     Procedure,
     Require,
     Return,
@@ -112,8 +115,20 @@ class _Procedure:
             case While(number=number, condition=condition, body=body):
                 condition = self.expression(condition, number)
                 return replace(step, condition=condition, body=tuple(map(self.step, body)))
+            case AnyOrder(body=body):
+                return replace(step, body=tuple(map(self.step, body)))
+            case OneOf(alternatives=ways, otherwise=otherwise):
+                return replace(
+                    step,
+                    alternatives=tuple(replace(way, body=tuple(map(self.step, way.body))) for way in ways),
+                    otherwise=otherwise and self.branch(otherwise),
+                )
             case Require(number=number, condition=condition, otherwise=end):
-                return replace(step, condition=self.expression(condition, number), otherwise=self.end(end))
+                return replace(
+                    step,
+                    condition=self.expression(condition, number),
+                    otherwise=end if isinstance(end, Next) else self.end(end),
+                )
             case Check(number=number, condition=condition):
                 return replace(step, condition=self.expression(condition, number))
             case Invoke(number=number, arguments=arguments):

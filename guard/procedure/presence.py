@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk
 from guard.procedure.model import (
+    AnyOrder,
     Check,
     Confirm,
     Deny,
     Escalate,
     For,
     If,
+    Next,
+    OneOf,
     Procedure,
     Require,
     Return,
@@ -108,8 +111,14 @@ class _Flow:
                 return again | told(condition, holds=False)
             case Require(number=number, condition=condition, otherwise=end):
                 self.known[number] = paths
-                self.known[end.number] = paths | told(condition, holds=False)
+                if not isinstance(end, Next):
+                    self.known[end.number] = paths | told(condition, holds=False)
                 return paths | told(condition, holds=True)
+            case AnyOrder(number=number, body=body):
+                self.known[number] = paths
+                return self._any_order(body, paths)
+            case OneOf():
+                return self._one_of(step, paths)
             case Confirm(number=number, otherwise=end):
                 self.known[number] = self.known[end.number] = paths
                 return paths
@@ -137,6 +146,27 @@ class _Flow:
         if step.branches[-1].condition is not None:
             ways.append(paths)
         return frozenset.intersection(*ways) if ways else None
+
+    def _any_order(self, body: tuple[Step, ...], paths: Paths) -> Paths:
+        """Give what is known behind steps of which none knows which of the others came before."""
+        inner = without(paths, self._changed(body))
+        behind = inner
+        for step in body:
+            others = self._changed(other for other in body if other is not step)
+            behind |= without(self.block((step,), inner) or NOTHING, others)
+        return behind
+
+    def _one_of(self, step: OneOf, paths: Paths) -> Paths | None:
+        """Give what is known behind the alternative that held; others may have failed half way."""
+        blocks = [way.body for way in step.alternatives]
+        inner = without(paths, [name for body in blocks for name in self._changed(body)])
+        self.known[step.number] = inner
+        ways = [self.block(body, inner) for body in blocks]
+        if step.otherwise is not None:
+            self.known[step.otherwise.number] = inner
+            ways.append(self.block(step.otherwise.body, inner))
+        going_on = [way for way in ways if way is not None]
+        return frozenset.intersection(*going_on) if going_on else None
 
     def _bound(self, step: Step, paths: Paths) -> Paths:
         """Give what is known where a step has given its name a value."""

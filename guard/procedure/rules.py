@@ -18,6 +18,7 @@ from guard.procedure.callees import STEPS
 from guard.procedure.listing import reached, rule_text, walk
 from guard.procedure.model import (
     Always,
+    AnyOrder,
     Confirm,
     Demand,
     Deny,
@@ -27,6 +28,7 @@ from guard.procedure.model import (
     If,
     Invoke,
     Module,
+    OneOf,
     Procedure,
     Return,
     Step,
@@ -110,6 +112,10 @@ class _Ways:
                 return _meet([*ways, state if branches[-1].condition is not None else None])
             case For() | While():
                 return _meet([state, self._block(step.body, self._again(step, state))])
+            case AnyOrder(body=members):
+                return self._any_order(members, state)
+            case OneOf():
+                return self._one_of(step, state)
             case Invoke():
                 return _forget(self._call(step, state), given_name(step))
             case Confirm(tool=tool, arguments=arguments):
@@ -126,11 +132,39 @@ class _Ways:
 
     def _again(self, loop: For | While, state: _State) -> _State:
         """Give what is known at the start of any pass: what no pass can have undone."""
-        inner = list(walk(loop.body))
-        given = {given_name(loop), *map(given_name, inner)}
-        used = {step.tool for step in inner if isinstance(step, Invoke)}
-        agreed = {one for one in state.agreed if not one.names & given and one.tool not in used}
-        return _State(frozenset(agreed), state.met, state.called | self._tools(inner))
+        return self._amid(_forget(state, given_name(loop)) or state, walk(loop.body))
+
+    def _amid(self, state: _State, steps: Iterable[Step]) -> _State:
+        """Give what is known where some of these steps may have come, and some not."""
+        inner = list(steps)
+        agreed = frozenset(one for one in state.agreed if not _undone(one, inner))
+        return _State(agreed, state.met, state.called | self._tools(inner))
+
+    def _any_order(self, members: tuple[Step, ...], state: _State) -> _State:
+        """Follow members each of which may come first, and last."""
+        before, behind = [], []
+        for member in members:
+            others = [step for other in members if other is not member for step in walk([other])]
+            before.append(self._amid(state, others))
+            behind.append(self._block((member,), before[-1]) or before[-1])
+        kept = {
+            one
+            for one in frozenset[_Agreed]().union(*(each.agreed for each in behind))
+            if all(
+                one in end.agreed or (one not in start.agreed and not _undone(one, list(walk([member]))))
+                for member, start, end in zip(members, before, behind, strict=True)
+            )
+        }
+        met = frozenset[int]().union(*(each.met for each in behind))
+        called = frozenset[str]().union(*(each.called for each in behind))
+        return _State(frozenset(kept), met, called)
+
+    def _one_of(self, step: OneOf, state: _State) -> _State | None:
+        """Follow ways each of which may come behind parts of others that failed."""
+        start = self._amid(state, (inner for way in step.alternatives for inner in walk(way.body)))
+        blocks = [way.body for way in step.alternatives]
+        blocks += [] if step.otherwise is None else [step.otherwise.body]
+        return _meet([self._block(block, start) for block in blocks])
 
     def _tools(self, steps: Iterable[Step]) -> frozenset[str]:
         found: set[str] = set()
@@ -217,6 +251,14 @@ class _Ways:
         by = rule.origin
         line = by.place if by.file != self.module.file else f"line {by.line}"
         self.faults(at, f"{step.tool!r} {message}{carried}; {line} says {rule_text(rule)}", advice)
+
+
+def _undone(agreed: _Agreed, steps: Iterable[Step]) -> bool:
+    """Whether steps may have used a confirmation up, or given one of its names another value."""
+    return any(
+        given_name(step) in agreed.names or (isinstance(step, Invoke) and step.tool == agreed.tool)
+        for step in steps
+    )
 
 
 def _forget(state: _State | None, name: str | None) -> _State | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from guard.errors import InvalidState
 from guard.procedure.cells import Body, Leaf
 from guard.procedure.evaluate import Compiled, Env, Part, render
-from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Ready, Unknown
+from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Pick, Ready, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
 from guard.procedure.plain import LEAST, MOST, TRUTH
@@ -22,12 +22,13 @@ from guard.procedure.text import text
 from guard.procedure.types import NULL, BoolType, IntType, StringType, Type, Value
 from guard.procedure.values import coerce, conforms, spell
 
-Sent = Value | Unknown | None
+Sent = Value | Unknown | Pick | None
 Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedure goes on behind it
 
 MAX_STEPS: Final = 100_000  # of one execution, so that loops in loops come to an end
 TOO_MANY: Final = f"there are more than {MAX_STEPS} steps"
 
+NEXT: Final = Ending(EndKind.FAILED, reason="this alternative has failed")  # for the `one of` around
 _INT = IntType()
 _BOOL = BoolType()
 _STRING = StringType()
@@ -122,9 +123,9 @@ def due(step: Simple | Condition, frame: Frame, path: str) -> Expected:
         raise Fault(path, str(reason)) from None
 
 
-def usable(sent: Value | Unknown, type: Type) -> Value | Unknown:  # noqa: A002
+def usable(sent: Value | Unknown | Pick, type: Type) -> Value | Unknown:  # noqa: A002
     """Give a value to go on from: what was sent, UNKNOWN where that is of another kind than the step's."""
-    value = None if isinstance(sent, Unknown) else coerce(sent, type)
+    value = None if isinstance(sent, Unknown | Pick) else coerce(sent, type)
     return UNKNOWN if value is None else value
 
 
@@ -306,10 +307,10 @@ def _asked(
 
 @dataclass(frozen=True, slots=True)
 class RequireStep:
-    """Go on where a condition holds, else end."""
+    """Go on where a condition holds, else end; without an end, the alternative around has failed."""
 
     condition: Condition
-    otherwise: ReturnStep | RefuseStep
+    otherwise: ReturnStep | RefuseStep | None
 
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry out the requirement and, where it does not hold, the end below it."""
@@ -318,6 +319,8 @@ class RequireStep:
             case True:
                 return None
             case False:
+                if self.otherwise is None:
+                    return NEXT
                 return (yield from Block((self.otherwise,)).run(frame, prefix))
             case _:
                 return undetermined(path, self.condition.place)
@@ -396,13 +399,16 @@ class DoStep:
         sent: Sent = None
         try:
             while True:
-                expected = run.send(sent)
-                kind = StepKind.RESULT if expected.kind is StepKind.RETURN else expected.kind
-                number = f"{self.place.number}.{expected.number}"
-                sent = yield replace(expected, number=number, kind=kind)
+                sent = yield self._here(run.send(sent))
         except StopIteration as stop:
             ending: Ending | None = stop.value
             return ending
+
+    def _here(self, expected: Expected) -> Expected:
+        kind = StepKind.RESULT if expected.kind is StepKind.RETURN else expected.kind
+        number = f"{self.place.number}.{expected.number}"
+        others = tuple(map(self._here, expected.others)) if expected.others else ()
+        return replace(expected, number=number, kind=kind, others=others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +477,13 @@ class WhileStep:
         return f"the condition still holds after {self.bound} passes, the loop takes at most {self.bound}"
 
 
+class Compound(Protocol):
+    """A step that carries out others."""
+
+    def run(self, frame: Frame, prefix: str) -> Run:
+        """Carry it out; `prefix` is what the paths of its steps begin with. Raises `Fault`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Steps in order."""
@@ -480,8 +493,7 @@ class Block:
     def run(self, frame: Frame, prefix: str) -> Run:
         """Carry the steps out, up to the end of the block or of the procedure. Raises `Fault`."""
         for step in self.steps:
-            # Most steps are assignments, and a union takes longer to be asked for.
-            if isinstance(step, AssignStep) or not isinstance(step, Compound):
+            if isinstance(step, _SIMPLE):
                 path = prefix + step.place.suffix
                 expected = due(step, frame, path)
                 ending = step.take(frame, expected, (yield expected))
@@ -492,6 +504,7 @@ class Block:
         return None
 
 
-Compound = RequireStep | BranchStep | LoopStep | WhileStep | DoStep
+# Most steps are assignments, and a union takes longer to be asked for than a tuple.
+_SIMPLE: Final = (AssignStep, DecideStep, CheckStep, ReturnStep, RefuseStep)
 Simple = AssignStep | DecideStep | CheckStep | ReturnStep | RefuseStep
 Step = Simple | Compound

@@ -62,6 +62,7 @@ STEPS: Final = frozenset(
         "SAY",
         "DENY",
         "ESCALATE",
+        "TRY",
     }
 )
 RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE", "NULL"}
@@ -191,6 +192,8 @@ def context(accepts: frozenset[str]) -> str:
         return "file"
     if "EXTRACT" in accepts:
         return "statement"
+    if "TRY" in accepts:
+        return "alternative"
     if "COMPARE" in accepts and "PERCENT" in accepts:
         return "row"
     if "WHERE" in accepts and "NAME" not in accepts:

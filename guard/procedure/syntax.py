@@ -59,6 +59,7 @@ _SIGNATURE: Final[_Line] = (
     ("__ANON_0", "->"),
     ("NAME", "int"),
 )
+_TRY: Final[_Line] = (("TRY", "try"), ("STRING", '"..."'))
 _HEADERS: Final[dict[str, _Line]] = {
     "procedure": (("PROCEDURE", "procedure"), *_SIGNATURE),
     "table": (
@@ -70,12 +71,20 @@ _HEADERS: Final[dict[str, _Line]] = {
     ),
     "example": (("EXAMPLE", "example"), ("NAME", MENDED)),
 }
-_LINES: Final[dict[str, _Line]] = {"statement": _CHECK, "row": _ROW, "entry": _ENTRY, "clause": _CLAUSE}
+_LINES: Final[dict[str, _Line]] = {
+    "statement": _CHECK,
+    "alternative": _TRY,
+    "row": _ROW,
+    "entry": _ENTRY,
+    "clause": _CLAUSE,
+}
 _BLOCKS: Final[dict[str, _Line]] = {
     "ELIF": _ELIF,
     "ELSE": _ELSE,
     "EXTRACT": _EXTRACT,
     "JUDGE": _EXTRACT,
+    "ANY": (("ANY", "any"), ("ORDER", "order")),
+    "ONE": (("ONE", "one"), ("OF", "of")),
 }
 
 
@@ -224,12 +233,8 @@ class _Reader:
         kind = str(self.tokens[start])
         line = {"table": _ROW, "example": _ENTRY}.get(kind, _CHECK)
         at = self.tokens[index - 1]
-        made = [
-            _token("_INDENT", "", at),
-            *_made(line, at),
-            _token("_NL", "\n", at),
-            _token("_DEDENT", "", at),
-        ]
+        made = _alternative(at) if kind == "one" else [*_made(line, at), _token("_NL", "\n", at)]
+        made = [_token("_INDENT", "", at), *made, _token("_DEDENT", "", at)]
         self._doubt(self.tokens[start:index])
         self.tokens[index:index] = made
         return index + len(made) - 1
@@ -250,14 +255,19 @@ class _Reader:
             self._doubt(self.tokens[start : end + 1])
             del self.tokens[start : end + 1]
             return start - 1
+        if line is _TRY and not block:
+            self.tokens[start : end + 1] = made = _alternative(self.tokens[start])
+            return start + len(made) - 1
         self.tokens[start:end] = _made(line, self.tokens[start])
         return start + len(line)
 
     def _insert(self, stumble: Stumble) -> int:
         """Put a line where a block came out empty."""
-        line = _LINES.get(context(stumble.accepts))
+        where = context(stumble.accepts)
+        line = _LINES.get(where)
         at = self.tokens[stumble.index - 1]
         made = [] if line is None else [*_made(line, at), _token("_NL", "\n", at)]
+        made = _alternative(at) if line is _TRY else made
         self.tokens[stumble.index : stumble.index] = made
         return stumble.index + len(made)
 
@@ -268,6 +278,8 @@ class _Reader:
             return _LINES.get(where)
         if where in ("row", "entry", "clause"):
             return _LINES[where]  # the block below is a fault of its own
+        if where == "alternative":
+            return _TRY
         if where == "statement":
             return _BLOCKS.get(self.tokens[start].type, _IF)
         if where == "file":
@@ -323,6 +335,16 @@ def _token(type_: str, value: str, at: Token) -> Token:
 
 def _made(line: _Line, at: Token) -> list[Token]:
     return list(_making(line, at))
+
+
+def _alternative(at: Token) -> list[Token]:
+    block = [
+        _token("_INDENT", "", at),
+        *_made(_CHECK, at),
+        _token("_NL", "\n", at),
+        _token("_DEDENT", "", at),
+    ]
+    return [*_made(_TRY, at), _token("_NL", "\n", at), *block]
 
 
 def _making(line: _Line, at: Token) -> Iterator[Token]:

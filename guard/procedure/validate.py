@@ -18,6 +18,7 @@ from guard.procedure.library import PASSING
 from guard.procedure.listing import expressions, walk
 from guard.procedure.measured import unit_advice
 from guard.procedure.model import (
+    AnyOrder,
     Assign,
     Check,
     Confirm,
@@ -30,6 +31,7 @@ from guard.procedure.model import (
     Invoke,
     Judge,
     Module,
+    OneOf,
     Procedure,
     Require,
     Return,
@@ -170,6 +172,8 @@ class _Procedure:
                 self._condition(condition, "behind require")
             case Check(condition=condition):
                 self._condition(condition, "behind check")
+            case AnyOrder() | OneOf():
+                pass  # what is in them are steps of their own
             case Return(expression=expression):
                 self._result(expression, self.procedure.result)
             case Deny(text=reason):
@@ -402,6 +406,8 @@ def _labels(step: Step) -> Iterator[tuple[str, Step]]:
         case _:
             if step.label is not None:
                 yield step.label, step
+            if isinstance(step, OneOf) and step.otherwise is not None and step.otherwise.label is not None:
+                yield step.otherwise.label, step.otherwise  # type: ignore[misc]
 
 
 def _within(expression: Expr) -> Iterator[Expr]:

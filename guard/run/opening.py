@@ -110,7 +110,7 @@ def _grammar(
     narrowed = narrow(
         job.program,
         job.inputs,
-        progress.values,
+        progress.checker.sent,
         level=level,
         nonce=job.nonce,
         stop_at_decision=target.prefill,

@@ -92,11 +92,6 @@ class Progress:
         return fewest
 
     @property
-    def values(self) -> list[Value | Unknown | None]:
-        """The value of each verified step, in order."""
-        return [line.step.value for line in self.lines]
-
-    @property
     def classes(self) -> dict[str, StepClass]:
         """Step path to who wrote it."""
         return {line.step.path: line.step_class for line in self.lines}
@@ -185,7 +180,9 @@ class Progress:
         if lines is not None and lines < len(self.lines):
             verified = verified[: self.lines[lines].step.at]
             del self.lines[lines:]
-        self.checker = self._checker(verified)
+        due, self.checker = self.expected, self._checker(verified)
+        if due is not None:
+            self.checker.choose(due.path)  # of steps in any order, the one that it was about
 
     def restart(self) -> None:
         """Forget everything. Only as long as nothing was delivered."""

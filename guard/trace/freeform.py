@@ -7,7 +7,7 @@ keeps what cannot be known apart: a step that may rightly be absent is `undecide
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected
 from guard.procedure.listing import walk
-from guard.procedure.model import Deny, If, Return, StepKind
+from guard.procedure.model import AnyOrder, Deny, If, Return, StepKind
 from guard.procedure.model import Step as Statement
 from guard.procedure.nodes import Name
 from guard.trace.equations import Part, Value, chains
@@ -138,6 +138,7 @@ def sought(steps: Program | Iterable[Expected | str]) -> tuple[Sought, ...]:
 def _of_program(program: Program) -> tuple[Sought, ...]:
     statements: dict[str, Statement] = {}
     later_arms: set[str] = set()
+    straight = set(_straight(program.procedure.body))
     for step in walk(program.procedure.body):
         if isinstance(step, If):
             later_arms.update(branch.number for branch in step.branches[1:])
@@ -146,11 +147,23 @@ def _of_program(program: Program) -> tuple[Sought, ...]:
     found: list[Sought] = []
     certain = True  # until a step that may end the run, or that this module does not know
     for number, kind in program.step_numbers.items():
-        sure = certain and "." not in number and number not in later_arms and kind in _SURE | _HOLDS
+        sure = certain and number in straight and number not in later_arms and kind in _SURE | _HOLDS
         certain = certain and kind in _SURE and not ("." in number and kind is StepKind.RETURN)
         name = getattr(statements.get(number), "target", None)
         found.append(Sought(number=number, name=name, sure=sure, answers=_ends(statements.get(number))))
     return tuple(found)
+
+
+def _straight(block: Iterable[Statement]) -> Iterator[str]:
+    """Give the numbers of the statements that stand in no arm, loop or other procedure."""
+    for step in block:
+        match step:
+            case AnyOrder(body=body):
+                yield from _straight(body)
+            case If(branches=branches):
+                yield from (branch.number for branch in branches)
+            case _:
+                yield step.number
 
 
 def _ends(statement: Statement | None) -> bool:

@@ -15,7 +15,7 @@ from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected, Form
 from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk
-from guard.procedure.model import Extract, If, Judge, Step, StepKind, While
+from guard.procedure.model import AnyOrder, Extract, If, Judge, OneOf, Step, StepKind, While
 from guard.procedure.types import NULL, ListType, OptionalType, RecordType, TextType, Type, Value
 from guard.procedure.units import counts
 from guard.procedure.values import spell
@@ -46,6 +46,15 @@ _WHILE: Final = (
 _DO: Final = (
     "The line of a `do` ends in the values that are given to the procedure below it. "
     "Then write the steps below it with these values; their `return` gives the name its value."
+)
+_ANY_ORDER: Final = (
+    "The steps below `any order` may come in any order. "
+    "Write each of them once, with all of its lines together."
+)
+_ONE_OF: Final = (
+    "Of the alternatives below `one of` choose one and name it: `{first} try` and its name, then its steps, "
+    "`{first}.1.1` and so on for the first alternative. "
+    "Where its `require ... else next` is false, choose again with `{second} try`."
 )
 _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
@@ -88,8 +97,10 @@ def closing(program: Program, inputs: Mapping[str, Value], nonce: str, *, above:
 def _first(program: Program) -> str:
     """Give the beginning of the first line: what shows the form best is an answer that has begun."""
     step = program.procedure.body[0]
+    while isinstance(step, AnyOrder):
+        step = step.body[0]
     first = step.branches[0] if isinstance(step, If) else step
-    turn = "[1]" if isinstance(first, While) else ""
+    turn = "[1]" if isinstance(first, OneOf | While) else ""
     return f"{first.number}{turn} {head(first)}"
 
 
@@ -105,6 +116,11 @@ def _rules(program: Program) -> Iterator[str]:
     again = next((number for number, kind in program.step_numbers.items() if kind is StepKind.WHILE), None)
     if again is not None:
         yield _WHILE.format(first=f"{again}[1]", second=f"{again}[2]")
+    choice = next((n for n, kind in program.step_numbers.items() if kind is StepKind.CHOICE), None)
+    if choice is not None:
+        yield _ONE_OF.format(first=f"{choice}[1]", second=f"{choice}[2]")
+    if program.members:
+        yield _ANY_ORDER
     if StepKind.DO in kinds:
         yield _DO
     read = [step for step in _steps(program) if isinstance(step, Extract | Judge)]

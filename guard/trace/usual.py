@@ -68,9 +68,8 @@ def _patterns() -> _Patterns:
     dated = _working(f"(?>{moment}|{date}|{number}|{constant})", name, f"(?: {unit}(?: {mode})?+)?+")
     value = f"(?:-?{number}|{string}|true|false|null)"
     dated_value = f"(?:{moment}|{date}|-?{number}|{string}|true|false|null)"
-    head = (
-        f"(?:{name} =|if|elif|while|require|check|return|deny|escalate|for {name} in {name}(?:\\.{name})*+ =)"
-    )
+    words = "if|elif|while|try|require|check|return|deny|escalate"
+    head = f"(?:{name} =|{words}|for {name} in {name}(?:\\.{name})*+ =)"
     start = f"(?P<path>{path}) (?P<head>{head}) "
     quotes = f"(?P<quotes>(?: <- {string})*+)"
     return _Patterns(

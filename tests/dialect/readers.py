@@ -15,6 +15,7 @@ from guard.procedure.expected import Expected
 from guard.procedure.types import Value
 from guard.trace import render
 from tests.dialect.gbnf_reader import Gbnf
+from tests.faults.faithful import sent
 from tests.strategies import NONCE
 
 Steps = Sequence[tuple[Expected, Value]]
@@ -64,7 +65,9 @@ def narrowed(
     tail: str = "",
 ) -> Narrowed:
     """The grammar behind the first `at` steps."""
-    observed = [value for _, value in steps[:at]]
+    # With a tail it is settled which step is due, also of several that might be.
+    settled = sent(program, inputs, steps[: at + 1])[:-1] if tail and at < len(steps) else None
+    observed = settled if settled is not None else sent(program, inputs, steps[:at])
     return narrow(
         program, inputs, observed, level=level, nonce=NONCE, stop_at_decision=stop, prefix_tail=tail
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
 from guard.procedure.execute import Program, reference
-from guard.procedure.expected import Ending, Expected
+from guard.procedure.expected import Ending, Expected, Pick
+from guard.procedure.steps import Sent
 from guard.procedure.types import Value
 from guard.procedure.values import spell
 from guard.trace import render
@@ -32,6 +33,11 @@ class Sample:
     def trace(self) -> str:
         """The faithful trace."""
         return render.trace(self.program, self.steps, NONCE)
+
+    @cached_property
+    def due(self) -> tuple[str, ...]:
+        """Which step is due in front of each, the first as written of several; "" behind the last."""
+        return tuple(due for due, _ in come(self.program, self.inputs, self.steps))
 
     @property
     def lines(self) -> list[str]:
@@ -58,6 +64,40 @@ class Sample:
     def paths(self) -> frozenset[str]:
         """The numbers of all steps."""
         return frozenset(expected.path for expected, _ in self.steps)
+
+
+def come(
+    program: Program, inputs: Mapping[str, Value], steps: Iterable[tuple[Expected, Value]]
+) -> Iterator[tuple[str, bool]]:
+    """Let steps come one after the other: which one is due in front of each, and whether it may come.
+
+    Stops behind the first that may not; behind all of them, what is due then ("" for nothing) and False.
+    """
+    execution = program.execute(inputs)
+    due: Expected | None = next(execution)
+    for step, value in steps:
+        may = due is not None and step.path in {due.path, *(other.path for other in due.others)}
+        yield due.path if due is not None else "", may
+        if due is None or not may:
+            return
+        if due.path != step.path:
+            execution.send(Pick(step.path))
+        try:
+            due = execution.send(None if step.decision is None else value)
+        except StopIteration:
+            due = None
+    yield due.path if due is not None else "", False
+
+
+def sent(
+    program: Program, inputs: Mapping[str, Value], steps: Sequence[tuple[Expected, Value]]
+) -> list[Sent]:
+    """What an execution is sent that comes to steps in their order: values of decisions, None, and picks."""
+    found: list[Sent] = []
+    for (step, value), (due, _) in zip(steps, come(program, inputs, steps), strict=False):
+        found += [Pick(step.path)] if due != step.path else []
+        found.append(None if step.decision is None else value)
+    return found
 
 
 def carried_out(text: str, program: Program, inputs: dict[str, Value], decisions: dict[str, Value]) -> Sample:
@@ -115,14 +155,18 @@ def spots(expected: Expected, value: Value) -> list[Spot]:
 def changed_line(
     sample: Sample, index: int, line: str, kind: str, into: int, *, name: str, step: str | None = None
 ) -> Mutant:
-    """Another line instead of a step's; what is wrong with it is `into` the line."""
+    """Another line instead of a step's; what is wrong with it is `into` the line.
+
+    Where it is a step of several that may come, its number tells which one is meant.
+    """
     lines = sample.lines
     lines[index + 1] = line
+    foreign = not line.startswith(f"{sample.path(index)} ")
     return Mutant(
         name=name,
         text="".join(f"{each}\n" for each in lines),
         kind=kind,
-        step=sample.path(index) if step is None else step,
+        step=step if step is not None else sample.due[index] if foreign else sample.path(index),
         at=sample.start(index) + into,
     )
 
@@ -137,6 +181,6 @@ def inserted_line(
         name=name,
         text="".join(f"{each}\n" for each in lines),
         kind=kind,
-        step=sample.path(index) if step is None else step,
+        step=sample.due[index] if step is None else step,
         at=sample.start(index),
     )

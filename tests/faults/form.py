@@ -121,7 +121,7 @@ def cut(sample: Sample, index: int) -> Iterator[Mutant]:
                 name="cut",
                 text=sample.trace[: start + length],
                 kind="truncated",
-                step=sample.path(index),
+                step=sample.due[index],
                 at=start,
                 finish_reason=reason,
             )
@@ -132,7 +132,7 @@ def cut(sample: Sample, index: int) -> Iterator[Mutant]:
 
 def _cut_in_opening(sample: Sample) -> Mutant:
     text = sample.trace[:4]
-    return Mutant(name="cut", text=text, kind="truncated", step=sample.path(0), at=0, finish_reason="length")
+    return Mutant(name="cut", text=text, kind="truncated", step=sample.due[0], at=0, finish_reason="length")
 
 
 def _cut_in_closing(sample: Sample) -> Mutant:
@@ -145,7 +145,7 @@ def too_long(sample: Sample, index: int) -> Iterator[Mutant]:
     """A line, a number or a text longer than is read."""
     line = sample.lines[index + 1]
     padded = f"{line}{' ' * LIMITS.line}"
-    yield changed_line(sample, index, padded, "limit_exceeded", 0, name="too_long")
+    yield changed_line(sample, index, padded, "limit_exceeded", 0, name="too_long", step=sample.due[index])
     expected, value = sample.steps[index]
     for spot in spots(expected, value):
         if spot.value and re.fullmatch(r"-?\d+(\.\d+)?%?", spot.value):

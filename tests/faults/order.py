@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from guard.procedure.model import StepKind
-from tests.faults.faithful import ENDS, NONCE, Mutant, Sample, changed_line, inserted_line
+from tests.faults.faithful import ENDS, NONCE, Mutant, Sample, changed_line, come, inserted_line
 from tests.faults.values import another
 
 
@@ -21,13 +21,16 @@ def _without(sample: Sample, index: int, count: int, name: str) -> Mutant:
     """A trace that lacks some steps from one on."""
     lines = sample.lines
     del lines[index + 1 : index + 1 + count]
-    behind = index + count
-    if behind >= len(sample.steps):
+    left = [place for place in range(len(sample.steps)) if not index <= place < index + count]
+    came = list(come(sample.program, sample.inputs, [sample.steps[place] for place in left]))
+    due, missed = came[-1][0], len(came) - 1  # of members of a group others may come, and it is missed later
+    if missed >= len(left):
         kind = "missing_answer"
     else:
-        kind = "premature_answer" if _is_answer(sample, behind) else "skipped_step"
+        kind = "premature_answer" if _is_answer(sample, left[missed]) else "skipped_step"
     text = "".join(f"{line}\n" for line in lines)
-    return Mutant(name=name, text=text, kind=kind, step=sample.path(index), at=sample.start(index))
+    at = sum(len(line) + 1 for line in lines[: missed + 1])
+    return Mutant(name=name, text=text, kind=kind, step=due, at=at)
 
 
 def left_out(sample: Sample, index: int) -> Iterator[Mutant]:
@@ -48,7 +51,7 @@ def ended_early(sample: Sample, index: int) -> Iterator[Mutant]:
             name="ended_early",
             text=text + rest,
             kind="missing_answer",
-            step=sample.path(index),
+            step=sample.due[index],
             at=len(text) + (0 if rest.startswith("@") else len(rest)),
         )
 

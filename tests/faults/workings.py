@@ -50,6 +50,7 @@ _OTHER_WORD: Final = {
     "if": "elif",
     "elif": "if",
     "while": "if",
+    "try": "check",
     "require": "check",
     "check": "require",
     "return": "check",

@@ -35,6 +35,10 @@ class Stuck(Exception):  # noqa: N818
     """An expression has no value."""
 
 
+class Missed(Exception):  # noqa: N818
+    """The alternative around has failed."""
+
+
 class Ended(Exception):  # noqa: N818
     """The procedure came to an end."""
 
@@ -164,10 +168,16 @@ class Walk:
                 self.loop(step)
             case m.While():
                 self.repeat(step)
+            case m.AnyOrder():
+                self.block(step.body)
+            case m.OneOf():
+                self.one_of(step)
             case m.Require():
                 holds = self.value(step.number, step.condition)
                 self.line(step.number, holds)
                 if not holds:
+                    if isinstance(step.otherwise, m.Next):
+                        raise Missed
                     self.step(step.otherwise)
             case m.Check():
                 if not self.value(step.number, step.condition):
@@ -199,6 +209,26 @@ class Walk:
             if holds:
                 self.block(arm.body)
                 return
+
+    def one_of(self, step: m.OneOf) -> None:
+        left = {way.name: way for way in step.alternatives}
+        for turn in range(1, (step.attempts or len(left)) + 1):
+            self.passes[step.number] = turn
+            path = self.path(step.number)
+            name = self.decisions.get(path)
+            way = left[name] if name in left else next(iter(left.values()))
+            self.lines.append((path, way.name))
+            try:
+                self.block(way.body)
+            except Missed:
+                del left[way.name]
+                left |= {way.name: way} if step.attempts is not None else {}
+            else:
+                return
+            finally:
+                del self.passes[step.number]
+        if step.otherwise is not None:
+            self.block(step.otherwise.body)
 
     def loop(self, step: m.For) -> None:
         items = self.value(step.number, step.items)

@@ -84,6 +84,7 @@ class Maker:
     lines: list[str] = field(default_factory=list)
     decided: dict[str, str] = field(default_factory=dict)
     made: int = 0
+    apart: bool = False  # in a group: what a step gives a value has a name of its own
 
     def __post_init__(self) -> None:
         self.names = {kind: [name for name, its in INPUTS.items() if its == kind] for kind in KINDS}
@@ -255,7 +256,7 @@ class Maker:
     def put(self, indent: str, kind: str, right: str) -> None:
         """Give a variable a value: a new one, or one of the kind that has been made before."""
         old = [name for name in self.names[kind] if name not in INPUTS and name[0] == kind[0]]
-        target = self.pick(*old, "") or self.name(kind)
+        target = (not self.apart and self.pick(*old, "")) or self.name(kind)
         self.lines.append(f"{indent}{target} = {right}")
         if target not in self.names[kind]:
             self.names[kind].append(target)
@@ -263,7 +264,7 @@ class Maker:
     def statement(self, indent: str, depth: int) -> None:
         kinds = ["assign", "assign", "share", "copy", "record", "list", "check", "extract", "judge"]
         if depth < 2:
-            kinds += ["if", "for", "while", "require", *(["do"] if self.callees else [])]
+            kinds += ["if", "for", "while", "group", "ways", "require", *(["do"] if self.callees else [])]
         match self.pick(*kinds):
             case "assign":
                 kind = self.pick("int", "money", "bool", "string", "color", "date", "datetime")
@@ -295,6 +296,10 @@ class Maker:
             case "do":
                 arguments = ", ".join([*(self.expr(kind, 1) for kind in INPUTS.values()), "note"])
                 self.put(indent, "money", f"do {self.pick(*self.callees)}({arguments})")
+            case "group":
+                self.group(indent)
+            case "ways":
+                self.ways(indent, depth)
             case "if":
                 self.branch(indent, depth)
             case "for":
@@ -314,6 +319,40 @@ class Maker:
         for _ in range(self.draw(st.integers(1, 3))):
             self.statement(indent, depth)
         self.names = kept  # what a block makes may not be there behind it
+
+    def ways(self, indent: str, depth: int) -> None:
+        """Alternatives of which some may fail."""
+        self.lines.append(f"{indent}one of{self.pick('', ' at most 1', ' at most 4')}")
+        result = self.name("int")
+        kept = {kind: list(names) for kind, names in self.names.items()}
+        for way in ("one", "two", "three")[: self.draw(st.integers(2, 3))]:
+            self.lines.append(f'{indent}  try "{way}"')
+            for _ in range(self.draw(st.integers(0, 2))):
+                self.statement(f"{indent}    ", depth + 1)
+            self.lines.append(f"{indent}    require {self.test(1)} else next")
+            self.lines.append(f"{indent}    {result} = {self.expr('int')}")
+            self.names = {kind: list(names) for kind, names in kept.items()}
+        self.lines += [f"{indent}else", f"{indent}  {result} = {self.leaf('int')}"]
+        self.names["int"].append(result)
+
+    def group(self, indent: str) -> None:
+        """Steps in any order: none uses what another one makes."""
+        self.lines.append(f"{indent}any order")
+        before = {kind: list(names) for kind, names in self.names.items()}
+        after = {kind: list(names) for kind, names in self.names.items()}
+        self.apart = True
+        for _ in range(self.draw(st.integers(2, 3))):
+            self.names = {kind: list(names) for kind, names in before.items()}
+            match self.pick("plain", "plain", "if", "for"):
+                case "if":
+                    self.branch(f"{indent}  ", 1)
+                case "for":
+                    self.loop(f"{indent}  ", 1)
+                case _:
+                    self.statement(f"{indent}  ", 2)
+            for kind, names in self.names.items():
+                after[kind] += [name for name in names if name not in after[kind]]
+        self.apart, self.names = False, after
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test(1)}")

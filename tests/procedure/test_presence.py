@@ -142,6 +142,18 @@ def test_a_result_that_may_not_be_null_takes_none_that_may() -> None:
         ["x = null", "if b > 3", "  x = 4", "else", "  x = 5", "z = x + 1"],
         ["x = a", "while x is null or x < 4 at most 9", "  x = (x else 0) + 1", "z = x + 1"],
         ["x = null", "for y in xs at most 9", "  if y is not null", "    x = y", "    z = x + y"],
+        ["check a is not null", "any order", "  x = a + 1", "  y = a + 2", "z = a + x + y"],
+        ["x = a", "any order", "  x = 3", "  y = 4", "z = x + y"],
+        ["x = a", "one of", '  try "p"', "    x = 3", '  try "q"', "    x = 4", "z = x + 1"],
+        [
+            "one of",
+            '  try "p"',
+            "    require a is not null else next",
+            "    x = a",
+            '  try "q"',
+            "    x = 4",
+            "z = x + 1",
+        ],
     ],
 )
 def test_a_value_is_known_to_be_there(lines: list[str]) -> None:
@@ -158,6 +170,8 @@ def test_a_value_is_known_to_be_there(lines: list[str]) -> None:
         ["x = a", 'require x is not null else deny "No."', "x = a", "z = x + 1"],
         ["x = null", "for y in xs at most 9", "  x = 3", "z = x + 1"],
         ["x = a", "while x is not null at most 9", "  x = null", "z = x + 1"],
+        ["x = 3", "any order", "  x = null", "  y = x + 1", "z = y"],
+        ["x = a", "one of", '  try "p"', "    x = 3", '  try "q"', "    y = 4", "z = x + 1"],
     ],
 )
 def test_what_was_known_is_forgotten_where_it_may_have_changed(lines: list[str]) -> None:

@@ -325,3 +325,58 @@ def test_what_is_not_reported_holds_on_every_way(body: tuple[object, ...]) -> No
     assert reported or not some
     if not loops(body):
         assert some or not reported
+
+
+AGREED = '  confirm cancel(a) else deny "No."\n'
+ORDERED = [
+    # In any order: what one member does is not known in another, and known behind the group.
+    (
+        "  any order\n    y = call find(a)\n    z = call look(b)\n"
+        + AGREED
+        + "  call cancel(a)\n  return y + z\n",
+        0,
+    ),
+    ("  y = call find(a)\n" + AGREED + "  any order\n    call cancel(a)\n    z = b\n  return y + z\n", 0),
+    (AGREED + "  any order\n    y = call find(a)\n    call cancel(a)\n  return y\n", 1),
+    (
+        "  y = call find(a)\n  z = 0\n" + AGREED + "  any order\n    call cancel(a)\n    if c\n"
+        "      call cancel(a)\n  return y + z\n",
+        2,
+    ),
+    (
+        "  y = call find(a)\n" + AGREED + '  confirm change(b) else deny "No."\n'
+        "  any order\n    call cancel(a)\n    call change(b)\n  return y\n",
+        1,
+    ),
+    # One of several ways: any may come behind parts of the others, and one of them, or the else, in the end.
+    (
+        '  one of\n    try "f"\n      y = call find(a)\n      require y > 1 else next\n    try "l"\n'
+        "      y = call look(a)\n" + AGREED + "  call cancel(a)\n  return y\n",
+        0,
+    ),
+    (
+        '  one of\n    try "f"\n      y = call find(a)\n      require y > 1 else next\n    try "l"\n'
+        "      y = 1\n" + AGREED + "  call cancel(a)\n  return y\n",
+        1,
+    ),
+    (
+        "  y = call find(a)\n" + AGREED + '  one of\n    try "f"\n      call cancel(a)\n'
+        '      require y > 1 else next\n    try "l"\n      call cancel(a)\n  return y\n',
+        2,
+    ),
+    (
+        "  y = call find(a)\n"
+        + AGREED
+        + '  confirm change(b) else deny "No."\n  one of at most 2\n    try "f"\n'
+        '      call cancel(a)\n      require y > 1 else next\n    try "l"\n      require y > 2 else next\n'
+        "  else\n    call change(b)\n  return y\n",
+        2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "reported"), ORDERED)
+def test_groups_and_alternatives_are_followed_in_every_order(body: str, reported: int) -> None:
+    messages = said(body)
+    assert len(messages) == reported, messages
+    assert all("says always" in message for message in messages)

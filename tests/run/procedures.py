@@ -58,6 +58,28 @@ procedure stock(counts: list of int, least: int) -> int
   return all
 """
 
+# Steps in any order, one of them the model's: 1.1 sum = 3 + 4 = 7, 1.2 n = ..., 1.3 product = 3 * 4 = 12.
+ASIDE: Final = """\
+procedure aside(x: int, y: int, note: text) -> int
+  any order
+    sum = x + y
+    extract n: int from note
+    product = x * y
+  return sum + n + product
+"""
+
+# Ways that may fail: 1[1] try "plus", 1[1].1.1 require 3 + 4 > 9 = false, 1[2] try "times", ..., 2 return 12.
+WAYS: Final = """\
+procedure ways(x: int, y: int) -> int
+  one of
+    try "plus"
+      require x + y > 9 else next
+      found = x + y
+    try "times"
+      found = x * y
+  return found
+"""
+
 NOTE: Final = "Six panels please, as always."
 PREFILL: Final = Target(name="main", model="m", prefill=True, dialect=None, temperature=0.0)
 DIALOGUE: Final = Target(name="main", model="m", prefill=False, dialect=None, temperature=0.0)
@@ -96,3 +118,14 @@ def shares(*targets: Target, policy: Policy | None = None, **fields: object) -> 
 def stock(counts: Sequence[int], *targets: Target, policy: Policy | None = None) -> Run:
     """A run of `stock`."""
     return Run(job(STOCK, {"counts": tuple(counts), "least": 5}), policy or Policy(), targets or (PREFILL,))
+
+
+def aside(*targets: Target, policy: Policy | None = None) -> Run:
+    """A run of `aside`."""
+    inputs: dict[str, Value] = {"x": 3, "y": 4, "note": NOTE}
+    return Run(job(ASIDE, inputs), policy or Policy(), targets or (PREFILL,))
+
+
+def ways(*targets: Target, policy: Policy | None = None) -> Run:
+    """A run of `ways`."""
+    return Run(job(WAYS, {"x": 3, "y": 4}), policy or Policy(), targets or (PREFILL,))
