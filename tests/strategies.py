@@ -263,7 +263,7 @@ class _Writer:
             self.statement(f"{indent}    ", depth + 1)
             self.lines.append(f"{indent}    require {self.test()} else next")
             self.lines.append(f"{indent}    {result} = {self.whole()}")
-            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = kept
+            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = kept
         self.lines += [f"{indent}else", f"{indent}  {result} = {self.pick(*self.ints)}"]
         self.ints.append(result)
 
@@ -273,11 +273,11 @@ class _Writer:
         before, after = self.known, [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(2, 3))):
             own = [list(names) for names in before]
-            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = own
+            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = own
             self.statement(f"{indent}  ", depth + 1, member=True)
             for names, kept in zip(self.known, after, strict=True):
                 kept += [name for name in names if name not in kept]
-        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = after
+        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = after
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")

@@ -131,7 +131,8 @@ def _operator(at: Stumble) -> Finding | None:
 
 def _shifted(at: Stumble) -> Finding | None:
     """Explain `due + 1 month down`."""
-    if at.kind not in ("DOWN", "UP") or at.before != "NAME":
+    amount = at.line[-2].type if len(at.line) > 1 else ""
+    if at.kind not in ("DOWN", "UP") or at.before != "NAME" or amount not in ("NUMBER", "RPAR"):
         return None
     word = at.line[-1]
     near = nearest(word, ("months", "years"))
