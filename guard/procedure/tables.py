@@ -12,7 +12,6 @@ from guard.procedure.coverage import clashes, gap, is_empty
 from guard.procedure.dates import position
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import Faults, suggestion
-from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import (
     is_number,
     is_ordered,
@@ -22,6 +21,7 @@ from guard.procedure.lattice import (
     required,
     type_text,
 )
+from guard.procedure.library import FUNCTIONS
 from guard.procedure.listing import range_text
 from guard.procedure.measured import odd_constant
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
