@@ -16,7 +16,7 @@ from guard.procedure.execute import Program
 from guard.procedure.expected import EndKind, Expected, Form
 from guard.procedure.groups import around
 from guard.procedure.load import load
-from guard.procedure.types import Value
+from guard.procedure.types import NULL, Value
 from tests.faults.faithful import NONCE, Mutant, Sample, carried_out
 from tests.faults.injectors import INJECTORS
 
@@ -24,7 +24,10 @@ __all__ = ["NONCE", "NOTE", "Mutant", "Sample", "mutants", "samples"]
 
 NOTE = 'Dear all, please send  twelve\nhinges and 4 "oak" panels, caf\u00e9 style. Thanks!'
 
-_PARAMETERS = "a: int, b: int, c: decimal(2), day: date, at: datetime, xs: list of int, note: text"
+_PARAMETERS = (
+    "a: int, b: int, c: decimal(2), day: date, at: datetime, xs: list of int, note: text, "
+    "o: int?, q: decimal(2)? = 1.50"
+)
 _HELPED = [
     "procedure helped(a: int, place: text) -> int",
     '  judge sure: bool from place asking "Is it sure?"',
@@ -48,6 +51,7 @@ class _Writer:
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
     flags: list[str] = field(default_factory=list)
+    maybes: list[str] = field(default_factory=lambda: ["o", "q"])  # numbers that may be null
     lists: list[str] = field(default_factory=lambda: ["xs"])
     days: list[str] = field(default_factory=lambda: ["day"])
     moments: list[str] = field(default_factory=lambda: ["at"])
@@ -64,7 +68,15 @@ class _Writer:
     @property
     def known(self) -> list[list[str]]:
         """The names of each kind."""
-        return [self.ints, self.amounts, self.flags, self.lists, self.days, self.moments]
+        return [
+            self.ints,
+            self.amounts,
+            self.flags,
+            self.lists,
+            self.days,
+            self.moments,
+            self.maybes,
+        ]
 
     def whole(self, depth: int = 0) -> str:
         """A whole-number expression."""
@@ -129,18 +141,20 @@ class _Writer:
         if self.draw(st.booleans()):
             left, right = self.pick(*self.days), self.pick(*self.days, "2026-02-28")
         simple = f"{left} {self.pick('<', '<=', '>', '==', '!=')} {right}"
+        if self.pick("null", "", "", "") == "null":
+            simple = f"{self.pick(*self.maybes)} is {self.pick('', 'not ')}null and {simple}"
         if not self.flags:
             return simple
         return f"{self.pick('', 'not ')}{self.pick(*self.flags)} {self.pick('and', 'or')} {simple}"
 
     def statement(self, indent: str, depth: int, *, member: bool = False) -> None:
-        kinds = ["whole", "amount", "flag", "list", "date", "moment", "between"]
+        kinds = ["whole", "amount", "flag", "list", "date", "moment", "between", "maybe", "default"]
         if depth == 0 or member:
-            kinds += ["extract", "read", "judge", "do"]
+            kinds += ["extract", "read", "judge", "do", "ask"]
         if depth == 0 and not member:
             kinds += ["require"]
         if depth < 2:
-            kinds += ["if", "for", "ways"] if member else ["if", "for", "ways", "while"]
+            kinds += ["if", "for", "ways"] if member else ["if", "for", "ways", "while", "there"]
             kinds += ["group"] if self.groups else []
         match self.pick(*kinds):
             case "whole":
@@ -151,6 +165,8 @@ class _Writer:
                 self.assign(indent, "l", self.lists, self.series())
             case "flag":
                 self.assign(indent, "f", self.flags, self.test())
+            case "maybe" | "default" | "there" | "ask" as kind:
+                self.nullable(kind, indent, depth)
             case "date":
                 self.assign(indent, "t", self.days, self.later())
             case "moment":
@@ -159,22 +175,8 @@ class _Writer:
                 names = self.pick("days", "moments")
                 known = self.days if names == "days" else self.moments
                 self.assign(indent, "n", self.ints, f"{self.pick(*known)} - {self.pick(*known)}")
-            case "read":
-                target = self.name("x")
-                self.lines.append(f"{indent}extract {target}: date from note where {target} >= 2000-01-01")
-                self.days.append(target)
-                self.decided[target] = "date"
-            case "extract":
-                target = self.name("x")
-                quote = self.pick(" quote", "")
-                self.lines.append(f"{indent}extract {target}: int from note{quote} where {target} <= 50")
-                self.ints.append(target)
-                self.decided[target] = "int"
-            case "judge":
-                target = self.name("j")
-                self.lines.append(f'{indent}judge {target}: bool from note asking "Is it so?"')
-                self.flags.append(target)
-                self.decided[target] = "bool"
+            case "read" | "extract" | "judge" as kind:
+                self.decide(kind, indent)
             case "require":
                 end = self.pick('deny "No."', 'escalate "Ask."', "return { whole: 0, part: c }")
                 self.lines.append(f"{indent}require {self.test()} else {end}")
@@ -197,6 +199,47 @@ class _Writer:
             case _:
                 self.loop(indent, depth)
 
+    def decide(self, kind: str, indent: str) -> None:
+        """A step whose value the model decides."""
+        match kind:
+            case "read":
+                target = self.name("x")
+                self.lines.append(f"{indent}extract {target}: date from note where {target} >= 2000-01-01")
+                self.days.append(target)
+                self.decided[target] = "date"
+            case "extract":
+                target = self.name("x")
+                quote = self.pick(" quote", "")
+                self.lines.append(f"{indent}extract {target}: int from note{quote} where {target} <= 50")
+                self.ints.append(target)
+                self.decided[target] = "int"
+            case _:
+                target = self.name("j")
+                self.lines.append(f'{indent}judge {target}: bool from note asking "Is it so?"')
+                self.flags.append(target)
+                self.decided[target] = "bool"
+
+    def nullable(self, kind: str, indent: str, depth: int) -> None:
+        """A step that makes, fills or tests a value that may be null."""
+        kept = self.pick(*self.maybes)
+        match kind:
+            case "maybe":
+                choice = f"if {self.test()} then {self.pick(kept, 'null')} else {self.pick(*self.ints)}"
+                self.assign(indent, "m", self.maybes, f"if b > 3 then null else {choice}")
+            case "ask":
+                target = self.name("y")
+                where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
+                self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote', '')}{where}")
+                self.maybes.append(target)
+                self.decided[target] = "maybe"
+            case "default":
+                self.assign(indent, "d", self.amounts, f"({kept} else {self.pick(*self.ints)}) * 0.5 to 2")
+            case _:
+                self.lines.append(f"{indent}if {kept} is not null and {kept} > {self.pick(*self.ints)}")
+                self.amounts.append(kept)
+                self.block(f"{indent}  ", depth + 1)
+                self.amounts.remove(kept)
+
     def assign(self, indent: str, prefix: str, names: list[str], expression: str) -> None:
         target = self.name(prefix)
         self.lines.append(f"{indent}{target} = {expression}")
@@ -206,7 +249,7 @@ class _Writer:
         kept = [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(1, 2))):
             self.statement(indent, depth)
-        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = kept
+        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = kept
 
     def ways(self, indent: str, depth: int) -> None:
         """Alternatives that may fail, and what holds where all have."""
@@ -220,7 +263,7 @@ class _Writer:
             self.statement(f"{indent}    ", depth + 1)
             self.lines.append(f"{indent}    require {self.test()} else next")
             self.lines.append(f"{indent}    {result} = {self.whole()}")
-            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = kept
+            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = kept
         self.lines += [f"{indent}else", f"{indent}  {result} = {self.pick(*self.ints)}"]
         self.ints.append(result)
 
@@ -230,11 +273,11 @@ class _Writer:
         before, after = self.known, [list(names) for names in self.known]
         for _ in range(self.draw(st.integers(2, 3))):
             own = [list(names) for names in before]
-            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = own
+            self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = own
             self.statement(f"{indent}  ", depth + 1, member=True)
             for names, kept in zip(self.known, after, strict=True):
                 kept += [name for name in names if name not in kept]
-        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments = after
+        self.ints, self.amounts, self.flags, self.lists, self.days, self.moments, self.maybes = after
 
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test()}")
@@ -298,6 +341,7 @@ _DECIDED: dict[str, st.SearchStrategy[Value]] = {
     "bool": st.booleans(),
     "int": st.integers(-9, 50),
     "date": _DAYS,
+    "maybe": st.just(NULL) | st.integers(-9, 50),
     "way": st.sampled_from(["one", "two"]),
 }
 
@@ -321,6 +365,7 @@ def samples(draw: st.DrawFn, *, groups: bool = True, shuffle: bool = True) -> Sa
             "at": draw(_MOMENTS),
             "xs": draw(st.lists(small, max_size=4)),
             "note": NOTE,
+            **draw(st.fixed_dictionaries({}, optional={"o": st.none() | small, "q": st.none() | small})),
         }
     )
     decisions: dict[str, Value] = {target: draw(_DECIDED[kind]) for target, kind in writer.decided.items()}

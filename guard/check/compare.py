@@ -9,7 +9,7 @@ from guard.check.quotes import Sources
 from guard.check.verdict import Kind
 from guard.procedure.expected import Cell, Decision, Expected, Unknown
 from guard.procedure.model import StepKind
-from guard.procedure.types import StringType, Value
+from guard.procedure.types import NULL, StringType, Value
 from guard.procedure.values import coerce, conforms, equal, parse_number, spell, wanted
 from guard.trace import render
 from guard.trace.events import Fields, Items, Line, Scalar, Written
@@ -103,13 +103,13 @@ def _examine_decision(decision: Decision, line: Line, sources: Sources) -> Findi
     elif reason is not None:
         fault = Fault(kind=Kind.INADMISSIBLE_VALUE, at=line.body_at, expected=reason, found=written, cell=0)
     else:
-        return Finding(fault=_ungrounded(decision, line, sources), value=kept)
+        return Finding(fault=_ungrounded(decision, kept, line, sources), value=kept)
     return Finding(fault=fault, value=kept if conforms(kept, decision.type) is None else None)
 
 
-def _ungrounded(decision: Decision, line: Line, sources: Sources) -> Fault | None:
+def _ungrounded(decision: Decision, value: Value, line: Line, sources: Sources) -> Fault | None:
     names = " or ".join(name for name, _ in decision.sources) or "a source"
-    if decision.quote and not line.quotes:
+    if decision.quote and not line.quotes and value is not NULL:
         return Fault(
             kind=Kind.UNGROUNDED_VALUE,
             at=line.body_at,

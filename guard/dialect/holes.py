@@ -16,6 +16,8 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -47,6 +49,7 @@ def _string(name: str, least: int, most: int) -> Node:
     return Terminal(name, sequence(Literal('"'), Repeat(_CHAR, least, most), Literal('"')))
 
 
+NULL = Literal("null")
 STRING = _string("string", 0, STRING_CHARS)
 QUOTE = _string("quote", 1, QUOTE_CHARS)
 
@@ -112,6 +115,10 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
             return _list(hole(item), LIST_ITEMS if at_most is None else at_most)
         case RecordType(fields=fields):
             return _record([(field.name, hole(field.type)) for field in fields])
+        case OptionalType(item=item):
+            return choice(NULL, hole(item, None if spelling == "null" else spelling, at_most=at_most))
+        case NullType():
+            return NULL
         case _:
             assert_never(type_)
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from guard.dialect.holes import hole
+from guard.dialect.holes import NULL, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import Literal, Node, choice, optional, sequence
 from guard.dialect.workings import MEMBER, working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
+from guard.procedure.lattice import may_be_null, required
 from guard.procedure.model import StepKind
 from guard.procedure.types import EnumType, ListType, RecordType, StringType, TextType
 
@@ -87,10 +88,12 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
             if cell.symbol is not None:
                 yield from _symbol(cell.symbol, level, rules)
             yield from _working(cell, cell.working, level, rules)
-        if not cell.bare:
+        if expected.decision is not None and _is_either(expected.decision):
+            yield _either(expected.decision, level, rules)
+        elif not cell.bare:
             yield _value(expected, cell, level)
     yield _fixed(expected.tail)
-    if expected.decision is not None and expected.decision.sources:
+    if expected.decision is not None and expected.decision.sources and not _is_either(expected.decision):
         yield _quotes(expected.decision, level, rules)
     yield _fixed("\n")
 
@@ -130,7 +133,9 @@ def _filled(left: str | Hole, place: Hole, rules: dict[str, Node]) -> _Piece:
     if place.free:
         return _Piece(working(None, rules), None)
     node = hole(place.type)
-    match place.type:
+    match required(place.type):
+        case ListType() | RecordType() | TextType() if may_be_null(place.type):
+            node = MEMBER  # the word, or its name
         case StringType() | EnumType() | TextType():
             node = choice(node, MEMBER)  # a long one stands by name
         case _ if isinstance(left, str) and left.endswith("-"):
@@ -148,8 +153,18 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
 
 
+def _is_either(decision: Decision) -> bool:
+    """Whether a decision is a value with a quote, or null without one."""
+    return decision.quote and bool(decision.sources) and may_be_null(decision.type)
+
+
+def _either(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
+    value = hole(required(decision.type), at_most=decision.at_most)
+    return _Piece(choice(NULL, sequence(value, _quotes(decision, level, rules).node)), None)
+
+
 def _quotes(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
     # A single value has a single place: given room for more, a small model repeats its quote until the cap.
-    several = isinstance(decision.type, ListType | RecordType)
+    several = isinstance(required(decision.type), ListType | RecordType)
     node = quotes(decision.sources, rules, verbatim=level is not Level.SHAPE, several=several)
     return _Piece(node if decision.quote else optional(node), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from guard.dialect.arrange import Open, Place, any_of
-from guard.dialect.holes import PASS, hole
+from guard.dialect.holes import NULL, PASS, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import EMPTY, Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
@@ -21,6 +21,7 @@ from guard.errors import InvalidState
 from guard.procedure.execute import Numbered, Program, head
 from guard.procedure.expected import Form
 from guard.procedure.groups import around
+from guard.procedure.lattice import may_be_null, required
 from guard.procedure.model import (
     AnyOrder,
     Assign,
@@ -307,9 +308,10 @@ class _Outline:
             case Assign(target=target):
                 return sequence(*start, self._value(self.program.types[target]), Literal("\n"), then)
             case Extract(type=kind, quote=quote) | Judge(type=kind, quote=quote):
-                behind = quotes((), self.rules, verbatim=False, several=isinstance(kind, ListType))
-                quoted = behind if quote else optional(behind)
-                return sequence(*start, hole(kind), quoted, Literal("\n"), then)
+                behind = quotes((), self.rules, verbatim=False, several=isinstance(required(kind), ListType))
+                value = sequence(hole(required(kind)), behind if quote else optional(behind))
+                read = choice(NULL, value) if may_be_null(kind) else value
+                return sequence(*start, read, Literal("\n"), then)
             case Return():
                 return sequence(*start, self._value(self.program.result), Literal("\n"), self.answer)
             case Deny(text=message) | Escalate(text=message):
@@ -322,11 +324,12 @@ class _Outline:
             Form.WORK: (optional(*self._worked(1)),),
             Form.FULL: (optional(*self._worked(2)),),
         }[self.program.form]
-        match kind:
+        match required(kind):
             case ListType() | RecordType() | TextType():
                 return sequence(*before, expression)
             case DecimalType():
-                return sequence(*before, hole(DecimalType()))
+                value = hole(DecimalType())
+                return sequence(*before, choice(NULL, value) if may_be_null(kind) else value)
             case _:
                 return sequence(*before, hole(kind))
 

@@ -43,10 +43,11 @@ def _member(node: Node) -> Node:
 _LETTERS = (("a", "z"), ("A", "Z"), ("_", "_"))
 NAME = Terminal("name", sequence(Chars(_LETTERS), Repeat(Chars((*_LETTERS, ("0", "9"))), 0, NAME_CHARS - 1)))
 MEMBER = Terminal("member", _member(NAME))
-_OPERATORS = ("+", "-", "*", "/", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
+_OPERATORS = ("+", "-", "*", "/", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "else")
 _OPERATOR = Terminal(
     "operator", choice(*(Literal(f" {operator} ") for operator in _OPERATORS), Literal(" not in "))
 )
+_NULL_TEST = Terminal("nulltest", choice(Literal(" is null"), Literal(" is not null")))
 _FREE = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
 
@@ -58,7 +59,8 @@ def _rules() -> dict[str, Node]:
             rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
         term = sequence(optional(Literal("not ")), optional(Literal("-")), Rule(f"atom{depth}"))
         rules[f"term{depth}"] = term
-        further = Repeat(sequence(_OPERATOR, Rule(f"term{depth}"), optional(_SHIFT)), 0, TERMS - 1)
+        operation = sequence(_OPERATOR, Rule(f"term{depth}"), optional(_SHIFT))
+        further = Repeat(choice(_NULL_TEST, operation), 0, TERMS - 1)
         rules[f"expression{depth}"] = choice(*_conditional(depth), sequence(Rule(f"term{depth}"), further))
     return rules
 

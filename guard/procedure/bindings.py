@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from guard.procedure.doubt import is_known
 from guard.procedure.expression import Scope, infer
-from guard.procedure.lattice import depth, is_empty, is_number, join, type_text
+from guard.procedure.lattice import depth, is_empty, is_number, join, required, type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import Assign, Do, Extract, For, Invoke, Judge, Procedure, Step
+from guard.procedure.model import Assign, Do, Extract, For, If, Invoke, Judge, Procedure, Step
 from guard.procedure.nodes import ListOf
-from guard.procedure.types import DecimalType, IntType, ListType, NothingType, Type
+from guard.procedure.presence import NOTHING, Paths, presence
+from guard.procedure.types import DecimalType, IntType, ListType, NothingType, OptionalType, Type
+from guard.procedure.units import unit_of, with_unit
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -38,7 +40,37 @@ def given_type(step: Assign, found: Type | None) -> Type | None:
     """Give the type of an assignment's value from that of its expression."""
     if step.places is None or not (found is None or is_number(found)):
         return found
-    return DecimalType(step.places) if step.places else IntType()
+    return with_unit(DecimalType(step.places) if step.places else IntType(), unit_of(found))
+
+
+def given(step: Step, scope: Scope) -> Type | None:
+    """Give the type of what a step gives its name, as far as it has one."""
+    match step:
+        case Extract(type=type_) | Judge(type=type_):
+            return type_ if is_known(type_) else None
+        case Do(procedure=name):
+            callee = scope.procedures.get(name)
+            return callee.result if callee is not None and is_known(callee.result) else None
+        case Invoke(tool=name):
+            tool = scope.tools.get(name)
+            return tool.result if tool is not None and is_known(tool.result) else None
+        case For(items=items):
+            found = infer(items, scope, _ignored)
+            return found.item if isinstance(found, ListType) else None
+        case Assign(expression=expression):
+            return given_type(step, infer(expression, scope, _ignored))
+        case _:
+            return None
+
+
+def known_in(procedure: Procedure, scope: Scope) -> dict[str, Paths]:
+    """Give the values that may be null by their type and are not in front of a step, by its number."""
+    return presence(
+        procedure,
+        scope.variables.values(),
+        given_name,
+        lambda step, known: given(step, scope.knowing(known)),
+    )
 
 
 def target_span(source_text: str, at: Span, name: str) -> Span:
@@ -72,6 +104,8 @@ class _Typing:
         }
         self.doubtful = doubtful
         self.scope = replace(outer, variables=self.bindings)
+        self.procedure = procedure
+        self.known: dict[str, Paths] = {}  # in front of each step: what is not null there
         self.clashes: dict[int, tuple[str, Step, Type]] = {}
 
     def solve(self, faults: Faults) -> Scope:
@@ -79,6 +113,7 @@ class _Typing:
         while changed:
             turn += 1
             changed = False
+            self.known = known_in(self.procedure, self.scope)
             for step in self.steps:
                 changed |= self._visit(step, widen=turn > WIDEN_AFTER)
         for name, step, found in self.clashes.values():
@@ -106,36 +141,21 @@ class _Typing:
     def _visit(self, step: Step, *, widen: bool) -> bool:
         """Let a step add to the type of its name; whether that has changed."""
         name = given_name(step)
-        found = None if name is None or name in self.doubtful else self._given(step)
-        if name is None or found is None:
+        if name is None or name in self.doubtful or isinstance(step, If):
+            return False
+        found = given(step, self.scope.knowing(self.known.get(step.number, NOTHING)))
+        if found is None:
             return False
         before = self.bindings[name]
         joined = found if before is None else join(before, found)
         if joined is None or depth(joined) > MAX_DEPTH:
             self.clashes.setdefault(id(step), (name, step, found))
             return False
-        if widen and joined != before and is_number(joined):
-            joined = DecimalType(None)
+        if widen and joined != before and is_number(required(joined)):
+            open_ = DecimalType(None, unit_of(required(joined)))
+            joined = open_ if is_number(joined) else OptionalType(open_)
         self.bindings[name] = joined
         return joined != before
-
-    def _given(self, step: Step) -> Type | None:
-        match step:
-            case Extract(type=type_) | Judge(type=type_):
-                return type_ if is_known(type_) else None
-            case Do(procedure=name):
-                callee = self.scope.procedures.get(name)
-                return callee.result if callee is not None and is_known(callee.result) else None
-            case Invoke(tool=name):
-                tool = self.scope.tools.get(name)
-                return tool.result if tool is not None and is_known(tool.result) else None
-            case For(items=items):
-                found = infer(items, self.scope, _ignored)
-                return found.item if isinstance(found, ListType) else None
-            case Assign(expression=expression):
-                return given_type(step, infer(expression, self.scope, _ignored))
-            case _:
-                return None
 
     def _clash(self, faults: Faults, name: str, step: Step, found: Type) -> None:
         line, _ = faults.source.position(self.first[name].start)
@@ -145,10 +165,11 @@ class _Typing:
             limit = f"lists and records stand at most {MAX_DEPTH} one within the other"
             faults(at, f"{limit}, {name!r} has more", "put items into a list, not the list into itself")
             return
+        counted = is_number(required(before)) and is_number(required(found))
         faults(
             at,
             f"{name!r} is {type_text(before)} since line {line} and {type_text(found)} here",
-            "give one of the two another name",
+            "convert one of them, such as x as kg" if counted else "give one of the two another name",
         )
 
 

@@ -71,6 +71,7 @@ class _Builder:
     def __init__(self, faults: Faults, imported: Imported) -> None:
         self.faults, self.imported = faults, imported
         self.terms = Terms(faults)
+        self.terms.measures.units.update(imported.units)
         self.types = Types(faults, self.terms, imported)
         self.steps = 0
         self.version: Token | None = None
@@ -88,6 +89,8 @@ class _Builder:
         for node in declarations:
             if node.data in ("record", "enumeration"):
                 self.types.declare(node)
+            elif node.data in ("unit_of", "scale"):
+                self.terms.measures.declare(node)
         for node in sorted(declarations, key=lambda node: node.data != "numbers"):  # rule all procedures
             self._declare(node)
         named = {**self.imported.types, **{name: self.types.named(name) for name in self.types.declared}}
@@ -100,6 +103,7 @@ class _Builder:
             procedures={**self.imported.procedures, **self.procedures},
             examples=self.examples,
             clock=self.clock,
+            units=self.terms.measures.units,
             tools={**self.imported.tools, **self.tools},
             rules=(*self.imported.rules.values(), *self.rules),
             file=self.faults.source.name,
@@ -229,11 +233,12 @@ class _Builder:
         for parameter in () if part is None else parts(tree(part)):
             if parameter is None:
                 continue
-            word, type_ = parts(tree(parameter))
+            word, type_, default = parts(tree(parameter))
             name = self.terms.name(word, "an input")
             if name in found:
                 self.faults(span(token(word)), f"the {what} has two inputs {name!r}", "rename one of them")
-            found[name] = Parameter(name, self.types.resolve(type_, text=text), span(token(word)))
+            kept = None if default is None else self.terms.literal(default)
+            found[name] = Parameter(name, self.types.resolve(type_, text=text), kept, span(token(word)))
         return tuple(found.values())
 
     def _procedure(self, node: Node) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from guard.procedure.expression import advice_for
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.lattice import kind_text, takes, type_text
 from guard.procedure.listing import walk
@@ -106,4 +107,5 @@ def check_call(
 def _misfit(callee: Procedure, parameter: Parameter, argument: Expr, found: Type, faults: Faults) -> None:
     wanted = type_text(parameter.type)
     message = f"{parameter.name!r} of procedure {callee.name!r} is {wanted}"
-    faults(argument.at, f"{message}, {text(argument)!r} is {kind_text(found)}", f"give it {wanted}")
+    advice = advice_for(argument, found, parameter.type) or f"give it {wanted}"
+    faults(argument.at, f"{message}, {text(argument)!r} is {kind_text(found)}", advice)

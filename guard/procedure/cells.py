@@ -11,12 +11,22 @@ from guard.procedure.evaluate import Compiled, compiled
 from guard.procedure.expected import UNKNOWN, Cell, Form, Unknown, Working, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
-from guard.procedure.lattice import depth, is_number
+from guard.procedure.lattice import depth, is_number, required
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
 from guard.procedure.passes import Env
 from guard.procedure.plain import Operands, Plain, plain
 from guard.procedure.text import text
-from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value
+from guard.procedure.types import (
+    NULL,
+    DecimalType,
+    IntType,
+    ListType,
+    OptionalType,
+    RecordType,
+    Rounding,
+    Type,
+    Value,
+)
 from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
 
 MOST_PARTS: Final = 100_000  # of a list, all that is in its items counted
@@ -198,7 +208,7 @@ def _bare(expression: Compiled, type: Type, *, copied: bool) -> bool | None:  # 
             pass
     if not expression.single:
         return False
-    if copied and (expression.type == type or not is_number(type)):
+    if copied and (expression.type == type or not is_number(required(type))):
         return True
     return None  # decimals may make a difference
 
@@ -208,7 +218,7 @@ Place = tuple[Key, str, Expr | None, Type]  # key, text before it, expression, t
 
 def _places(expr: Expr, type: Type, key: Key) -> Iterator[Place]:  # noqa: A002
     """Take constructors apart: literal text, and the expressions whose values stand between it."""
-    match expr, type:
+    match expr, required(type):
         case RecordOf(values), RecordType(fields):
             given = dict(values)
             for index, field in enumerate(fields):
@@ -225,6 +235,9 @@ def _places(expr: Expr, type: Type, key: Key) -> Iterator[Place]:  # noqa: A002
 
 
 def _finish(type: Type, rule: Rule, scope: Scope) -> Finish:  # noqa: A002
+    if isinstance(type, OptionalType):
+        inner = _finish(type.item, rule, scope)
+        return lambda value: (NULL, NULL) if value is NULL else inner(value)
     if not is_number(type):
         return lambda value: (value, value)
     rounding = rule.rounding or scope.numbers.rounding

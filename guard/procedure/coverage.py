@@ -10,10 +10,20 @@ from math import prod
 from typing import Final
 
 from guard.procedure.dates import at_position, moment_at, position
-from guard.procedure.lattice import is_whole
+from guard.procedure.lattice import is_whole, required
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
-from guard.procedure.types import BoolType, DatetimeType, DateType, EnumType, IntType, Type, Value
+from guard.procedure.types import (
+    NULL,
+    BoolType,
+    DatetimeType,
+    DateType,
+    EnumType,
+    IntType,
+    OptionalType,
+    Type,
+    Value,
+)
 from guard.procedure.values import speller
 
 Number = int | Fraction
@@ -28,7 +38,7 @@ def clashes(table: Table) -> Iterator[tuple[Row, Row]]:
 
     Under `any equal` only one with another result counts.
     """
-    whole = [is_whole(parameter.type) for parameter in table.parameters]
+    whole = [is_whole(required(parameter.type)) for parameter in table.parameters]
     for index, row in enumerate(table.rows):
         for earlier in table.rows[:index]:
             agree = table.hit is Hit.ANY and earlier.result.value == row.result.value
@@ -109,6 +119,9 @@ def _takes(cell: Cell, value: Value | None) -> bool:
 def _points(type_: Type, cells: list[Cell]) -> Iterator[Value | None]:
     """Give values of a column that between them meet every difference its cells make."""
     match type_:
+        case OptionalType(item):
+            yield from _points(item, cells)
+            yield NULL
         case EnumType(options):
             yield from options
         case BoolType():

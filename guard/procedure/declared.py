@@ -18,12 +18,14 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
     TextType,
     Type,
 )
+from guard.procedure.units import with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,12 +105,42 @@ class Types:
                 return found
             case "places_type":
                 return self._places(*map(token, node.children))
+            case "unit_type":
+                return self._measured(node)
             case "list_type":
                 return ListType(self.resolve(node.children[0]))
+            case "optional_type":
+                return self._optional(node)
             case "enum_type":
                 return self.enum(child for child in parts(node) if child is not None)
             case _:
                 return self.record(tree(node.children[0]), None)
+
+    def _measured(self, node: Node) -> Type:
+        number, words = map(tree, node.children)
+        found, unit = self.resolve(number), self.terms.measures.of(words)
+        if isinstance(found, IntType | DecimalType):
+            return with_unit(found, unit)
+        if found != MYSTERY:
+            advice = (
+                "leave the unit out"
+                if isinstance(found, PercentType)
+                else "write int or decimal(2) and the unit"
+            )
+            self.faults(span(node), "only int and decimal count something", advice)
+        return found
+
+    def _optional(self, node: Node) -> Type:
+        item = self.resolve(node.children[0], text=True)
+        match item:
+            case OptionalType():
+                self.faults(span(node), "one ? says that a value may be null", "leave the other out")
+                return item
+            case TextType():
+                self.faults(span(node), "a text is always there", "write text: an empty one says nothing")
+                return item
+            case _:
+                return OptionalType(item) if item != MYSTERY else item
 
     def record(self, fields: Node, name: str | None) -> RecordType:
         found: dict[str, FieldType] = {}

@@ -161,6 +161,9 @@ def _signature(at: Stumble) -> Finding | None:
         return Finding(at.span, f"a {kind} says what it gives", "write -> and a type, such as -> int")
     if at.accepts == {"LPAR"}:
         return Finding(at.span, f"a {kind} says what it takes", f"write {kind} {name}(a: int) -> int")
+    if kind == "tool" and at.ends and at.before == "NAME" and at.line[-2].type != "__ANON_0":
+        message = f"a tool reads or writes, found {quoted(at.line[-1])}"
+        return Finding(place(at.line[-1]), message, "write reads or writes")
     if kind == "tool" and at.ends and at.before != "__ANON_0" and "_NL" not in at.accepts:
         advice = "add reads, or writes where it changes anything"
         return Finding(at.span, "a tool says what it does", advice)
@@ -209,6 +212,9 @@ def _type(at: Stumble) -> Finding | None:
 
 def _comma(at: Stumble) -> Finding | None:
     """Explain parts that stand side by side in brackets."""
+    if at.kind == "COLON" and at.before == "NAME" and {"COMMA", "QMARK"} <= at.accepts:  # a: int b: int
+        word = at.line[-1]
+        return Finding(place(word), f"expected a comma before {quoted(word)}", f"write , {word}")
     if at.open is None or "COMMA" not in at.accepts or at.kind not in _PART_STARTS:
         return None
     return Finding(at.span, f"expected a comma before {at.found}", f"write , {at.token}")
@@ -324,6 +330,7 @@ _SIGNS: Final = {
 _SPEAKING: Final = frozenset(
     {"THEN", "ELSE", "IN", "FROM", "WHERE", "QUOTE", "ASKING", "TO", "AT", "MOST", "OF"}
 )
+_MAY_END: Final = frozenset({"_NL", "RPAR", "COMMA"})  # an else there is an operation like others
 
 
 def _spelling(at: Stumble) -> str:
@@ -359,7 +366,8 @@ def _phrases(accepts: frozenset[str]) -> Iterator[str]:
     if {"PLUS", "STAR"} <= accepts:
         yield "an operation"
     if not names:
-        yield from (repr(word.lower()) for word in sorted(accepts & _SPEAKING))
+        spoken = accepts & _SPEAKING - ({"ELSE"} if accepts & _MAY_END else set())
+        yield from (repr(word.lower()) for word in sorted(spoken))
     brackets = {"LPAR", "LSQB", "LBRACE"} if numbers or "PLUS" in accepts else set()
     yield from (repr(sign) for type_, sign in _SIGNS.items() if type_ in accepts - brackets)
     if "_NL" in accepts or not accepts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.listing import expressions, walk
-from guard.procedure.types import EnumType, ListType, RecordType
+from guard.procedure.types import EnumType, ListType, OptionalType, RecordType
 
 if TYPE_CHECKING:
     from guard.procedure.model import Procedure, Table
@@ -38,7 +38,7 @@ MYSTERY: Final = EnumType(())
 def is_known(type_: Type) -> bool:
     """Whether a type is known in all its parts."""
     match type_:
-        case ListType(item):
+        case ListType(item) | OptionalType(item):
             return is_known(item)
         case RecordType(fields):
             return all(is_known(field.type) for field in fields)

@@ -15,7 +15,7 @@ from guard.errors import InvalidState
 from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Working
 from guard.procedure.expression import Scope, infer
-from guard.procedure.functions import arithmetic, shift
+from guard.procedure.functions import EvaluationError, arithmetic, shift
 from guard.procedure.lattice import is_time
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.lists import ordered
@@ -26,8 +26,11 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -38,12 +41,14 @@ from guard.procedure.nodes import (
     Shift,
 )
 from guard.procedure.passes import Env, Evaluate, Passes, has_aggregate
-from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text, unit_text
+from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text, unit_text
 from guard.procedure.types import (
+    NULL,
     BoolType,
     EnumType,
     IntType,
     ListType,
+    OptionalType,
     RecordType,
     StringType,
     TextType,
@@ -157,6 +162,16 @@ class _Compiler:
                 return self._shift(expr)
             case Comparison(op):
                 return self._binary(expr, _COMPARISONS[op])
+            case IsNull(operand, negated):
+                inner = self.of(operand)
+                evaluate = _unary(lambda value: (value is NULL) is not negated, inner.evaluate)
+                return self._made(
+                    expr, evaluate, (*_placed(inner, SUM), f" is {'not ' if negated else ''}null")
+                )
+            case Default():
+                return self._default(expr)
+            case Convert():
+                raise InvalidState("an expression was compiled that has units")
             case Not(operand):
                 inner = self.of(operand)
                 evaluate = _unary(lambda value: not value, inner.evaluate)
@@ -209,6 +224,8 @@ class _Compiler:
         return self._operand(expr, evaluate)
 
     def _operand(self, expr: Name | FieldOf, evaluate: Evaluate) -> Compiled:
+        if text(expr) in self.scope.present:
+            evaluate = _there(evaluate, text(expr))
         parts = (self._shown(evaluate, self._type(expr), expr),)
         return Compiled(expr, self._type(expr), evaluate, parts, parts, single=True)
 
@@ -218,6 +235,8 @@ class _Compiler:
             return Operand(expr.name)
         by_name = self._written(expr)
         spelled = speller(type)
+        if isinstance(type, OptionalType):
+            return _null_shown(evaluate, type, self._shown(evaluate, type.item, expr))
         if isinstance(type, StringType | EnumType):
             return _string_shown(evaluate, type, by_name)
         if isinstance(type, TextType | ListType | RecordType):
@@ -259,7 +278,8 @@ class _Compiler:
         return self._made(expr, _strict(op, moment.evaluate, amount.evaluate), parts)
 
     def _logic(self, expr: Logic) -> Compiled:
-        left, right = self.of(expr.left), self.of(expr.right)
+        told = self.scope.where(expr.left, holds=expr.op == "and")
+        left, right = self.of(expr.left), replace(self, scope=told).of(expr.right)
         before, behind = places_of(expr)
         decided = expr.op == "or"  # the value of the left side that leaves the right one unread
         first, second = left.evaluate, right.evaluate
@@ -278,7 +298,11 @@ class _Compiler:
         return self._made(expr, evaluate, (*_placed(left, before), f" {expr.op} ", show))
 
     def _choice(self, expr: Choose) -> Compiled:
-        condition, then, otherwise = self.of(expr.condition), self.of(expr.then), self.of(expr.otherwise)
+        condition = self.of(expr.condition)
+        then, otherwise = (
+            replace(self, scope=self.scope.where(expr.condition, holds=holds)).of(arm)
+            for arm, holds in ((expr.then, True), (expr.otherwise, False))
+        )
         whether, this, that = condition.evaluate, then.evaluate, otherwise.evaluate
         kind = self._type(expr)
 
@@ -299,6 +323,28 @@ class _Compiler:
 
         arms = (" then ", arm(True, then, OR), " else ", arm(False, otherwise, CHOICE))
         return self._made(expr, evaluate, ("if ", *_placed(condition, OR), *arms))
+
+    def _default(self, expr: Default) -> Compiled:
+        kind = self._type(expr)
+        value = self.of(expr.value)
+        if expr.fallback == ListOf(()):
+            fallback = Compiled(expr.fallback, kind, lambda _: (), ("[]",), ("[]",))
+        else:
+            fallback = self.of(expr.fallback)
+        first, second = value.evaluate, fallback.evaluate
+        evaluated, unread = fallback.parts, self._written(expr.fallback)
+
+        def evaluate(env: Env) -> Any:
+            found = first(env)
+            return second(env) if found is NULL else found
+
+        def show(env: Env, shown: Env) -> str | Hole | Working:
+            found = first(env)
+            if found is UNKNOWN:
+                return Hole(kind, free=True)
+            return _known(render(evaluated, env, shown)) if found is NULL else _one(unread, env, shown)
+
+        return self._made(expr, evaluate, (*_placed(value, OR), " else ", show))
 
     # --- calls
 
@@ -340,7 +386,8 @@ class _Compiler:
         items = self.of(expr.items)
         assert isinstance(items.type, ListType)
         inner = _Compiler(self.scope.bind(expr.variable, items.type.item), self.bound | {expr.variable})
-        term = inner.of(expr.term)
+        told = inner.scope if expr.condition is None else inner.scope.where(expr.condition, holds=True)
+        term = replace(inner, scope=told).of(expr.term)
         condition = None if expr.condition is None else inner.of(expr.condition).evaluate
         within = (part for part in (expr.term, expr.condition, expr.key) if part is not None)
         passes = Passes(expr.variable, items.evaluate, condition, any(map(has_aggregate, within)))
@@ -424,6 +471,18 @@ def _string_shown(evaluate: Evaluate, type: Type, by_name: Part) -> Show:  # noq
     return show
 
 
+def _null_shown(evaluate: Evaluate, type: OptionalType, inner: Part) -> Show:  # noqa: A002
+    """Show an operand that may be null: the word, or what it is else."""
+
+    def show(env: Env, shown: Env) -> str | Hole | Working:
+        value = evaluate(shown)
+        if value is UNKNOWN:
+            return Hole(type)
+        return "null" if value is NULL else _one(inner, env, shown)
+
+    return show
+
+
 def _placed(inner: Compiled, least: int) -> tuple[Part, ...]:
     """Show an operand, in parentheses where it binds less tightly than its place asks for."""
     return inner.parts if binding(inner.expr) >= least else ("(", *inner.parts, ")")
@@ -450,6 +509,18 @@ def _separated(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 # --- computing -----------------------------------------------------------------------------------
+
+
+def _there(evaluate: Evaluate, written: str) -> Evaluate:
+    """Give an operand that has been found not to be null. An override of that test may say otherwise."""
+
+    def found(env: Env) -> Any:
+        value = evaluate(env)
+        if value is NULL:
+            raise EvaluationError(f"{written} is null")
+        return value
+
+    return found
 
 
 def _unary(op: Callable[[Any], Any], operand: Evaluate) -> Evaluate:

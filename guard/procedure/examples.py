@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from guard.procedure.doubt import MYSTERY
 from guard.procedure.faults import Faults, quoted, suggestion
-from guard.procedure.lattice import type_text
+from guard.procedure.lattice import may_be_null, type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import Do, Example, Extract, Judge, Module, OneOf, Procedure
+from guard.procedure.measured import odd_constant
+from guard.procedure.model import Do, Example, Extract, Judge, Module, OneOf, Parameter, Procedure
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
 from guard.procedure.text import text
 from guard.procedure.types import (
@@ -18,6 +19,7 @@ from guard.procedure.types import (
     DecimalType,
     EnumType,
     ListType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -48,7 +50,8 @@ def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults
     _check_constants(example, example.inputs, inputs, "input", faults)
     if not doubt.touches(procedure):
         _check_constants(example, example.decisions, decisions, "decision", faults)
-    missing = [name for name in inputs if name not in example.inputs and name not in doubt.names]
+    needed = [one.name for one in procedure.parameters if not may_be_null(one.type) and one.default is None]
+    missing = [name for name in needed if name not in example.inputs and name not in doubt.names]
     if missing:
         faults(
             example.at,
@@ -63,6 +66,17 @@ def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults
             f"the example lacks what the model decides: {', '.join(repr(s.target) for s in undecided)}",
             f"add decide {undecided[0].target} = {_sample(undecided[0].type)}",
         )
+
+
+def check_default(parameter: Parameter, faults: Faults) -> None:
+    """Report what an input is given where a request leaves it out, if it is nothing the input can be."""
+    if parameter.default is None:
+        return
+    if isinstance(parameter.type, TextType):
+        advice = "leave it out: a request that gives no text has it in its last message"
+        faults(parameter.default.at, f"{parameter.name!r} is a text, which has no default", advice)
+    else:
+        _check_constant(parameter.default, parameter.type, parameter.name, faults)
 
 
 def _decisions(procedure: Procedure, module: Module, seen: set[str]) -> dict[str, Type]:
@@ -105,8 +119,13 @@ def _check_constant(constant: Expr, wanted: Type, what: str, faults: Faults) -> 
     match constant, wanted:
         case _, _ if wanted == MYSTERY:
             pass
+        case ListOf() | RecordOf(), OptionalType(item):
+            _check_constant(constant, item, what, faults)
         case Literal(value=value), _:
             reason = conforms(value, wanted)
+            odd = odd_constant(constant, wanted)
+            if odd is not None and reason is None:
+                faults(constant.at, f"{what!r}: {odd}", "write the number in that unit")
             if reason is not None:
                 faults(constant.at, f"{what!r} is {reason}, found {_spelt(constant)}", _advice(value, wanted))
         case ListOf(items), ListType(item):
@@ -138,7 +157,7 @@ def _check_record(
             _check_constant(value, types[name], name, faults)
         else:
             faults(value.at, f"the record has no field {name!r}", suggestion(name, types))
-    missing = [name for name in types if name not in given]
+    missing = [name for name, type_ in types.items() if name not in given and not may_be_null(type_)]
     if missing:
         faults(
             constant.at,
@@ -166,6 +185,8 @@ def _sample(type_: Type) -> str:
             return '"..."'
         case ListType(item):
             return f"[{_sample(item)}]"
+        case OptionalType(item):
+            return _sample(item)
         case RecordType(fields):
             return "{ " + ", ".join(f"{field.name}: {_sample(field.type)}" for field in fields) + " }"
         case _:

@@ -15,6 +15,7 @@ from typing import Final
 
 from guard.errors import ConversationError, InvalidState, RequestError
 from guard.procedure.alternatives import OneOfStep
+from guard.procedure.bindings import known_in
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.clock import with_time, zone_of
 from guard.procedure.evaluate import call_shown, compiled
@@ -53,6 +54,7 @@ from guard.procedure.model import (
     While,
 )
 from guard.procedure.nodes import Expr, FieldOf, ListOf, Literal, Name, RecordOf
+from guard.procedure.presence import NOTHING, Paths
 from guard.procedure.steps import (
     AssignStep,
     Block,
@@ -72,7 +74,8 @@ from guard.procedure.steps import (
 )
 from guard.procedure.steps import Step as Compiled
 from guard.procedure.text import text
-from guard.procedure.types import BoolType, EnumType, ListType, TextType, Type, Value
+from guard.procedure.types import NULL, BoolType, EnumType, ListType, OptionalType, TextType, Type, Value
+from guard.procedure.units import bare, bare_table
 from guard.procedure.values import from_json, wanted
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
@@ -146,9 +149,18 @@ class Program:
         missing = [
             (name, f"input {name!r} is missing: expected {wanted(type)}")
             for name, type in types.items()  # noqa: A001
-            if name not in raw
+            if name not in raw and name not in self.left_out
         ]
-        return _accepted(raw, types, "input", "stepguard.inputs", missing)
+        return _accepted({**self.left_out, **raw}, types, "input", "stepguard.inputs", missing)
+
+    @property
+    def left_out(self) -> dict[str, Value]:
+        """What the inputs are that a request may leave out: their defaults, or null."""
+        return {
+            one.name: NULL if one.default is None else one.default.value
+            for one in self.parameters
+            if one.default is not None or isinstance(one.type, OptionalType)
+        }
 
     def decide(self, raw: Mapping[str, object]) -> dict[str, Value]:
         """Give the decisions that a piece of JSON means: by variable, or by path for a step in a loop.
@@ -314,8 +326,12 @@ def compile_program(
     """
     callees = callees or {}
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
-    scope = Scope(variables, module.tables, module.numbers)
-    compiler = _Compiler(scope, procedure.result, _limits(procedure), callees, form)
+    # Units have been settled: what is computed and written is numbers by themselves.
+    plain = {name: bare(type) for name, type in variables.items()}  # noqa: A001
+    tables = {name: bare_table(table) for name, table in module.tables.items()}
+    scope = Scope(plain, tables, module.numbers)
+    known = known_in(procedure, replace(scope, procedures=module.procedures, tools=module.tools))
+    compiler = _Compiler(scope, bare(procedure.result), _limits(procedure), callees, form, known)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -449,12 +465,15 @@ class _Compiler:
     limits: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
     callees: Mapping[str, Program]
     form: Form
+    known: Mapping[str, Paths]  # in front of each step: what is not null there
 
     def block(self, steps: Iterable[Step], base: str) -> Block:
         """Compile a block; `base` is the number of the loop around it with a dot, or ""."""
         return Block(tuple(self.step(step, base) for step in steps))
 
     def step(self, step: Step, base: str) -> Compiled:
+        if not isinstance(step, If) and self.scope.present != self._known(step.number):
+            return self._where(step.number).step(step, base)
         match step:
             case Assign():
                 return self._assign(step, base)
@@ -463,7 +482,7 @@ class _Compiler:
             case Extract() | Judge():
                 return self._decide(step, base)
             case If(branches=branches):
-                return BranchStep(tuple(self._arm(branch, base) for branch in branches))
+                return BranchStep(tuple(self._where(arm.number)._arm(arm, base) for arm in branches))  # noqa: SLF001 (its own kind)
             case For():
                 return self._loop(step, base)
             case While(condition=condition, body=steps):
@@ -474,7 +493,9 @@ class _Compiler:
             case OneOf():
                 return self._one_of(step, base)
             case Require(condition=condition, otherwise=otherwise):
-                end = None if isinstance(otherwise, Next) else self._end(otherwise, base)
+                end = None
+                if not isinstance(otherwise, Next):
+                    end = self._where(otherwise.number)._end(otherwise, base)  # noqa: SLF001 (its own kind)
                 return RequireStep(self._condition(step, condition, base), end)
             case Check(condition=condition):
                 inner = self._condition(step, condition, base)
@@ -483,6 +504,13 @@ class _Compiler:
                 return self._end(step, base)
             case Invoke() | Confirm() | Say():
                 raise InvalidState(f"step {step.number} was to be compiled, and steps like it are not run")
+
+    def _known(self, number: str) -> Paths:
+        return self.known.get(number, NOTHING)
+
+    def _where(self, number: str) -> _Compiler:
+        """Give the compiler for a step: what is known to be there differs between them."""
+        return replace(self, scope=self.scope.knowing(self._known(number)))
 
     def _assign(self, step: Assign, base: str) -> AssignStep:
         type = self.scope.variables[step.target]  # noqa: A001
@@ -496,9 +524,9 @@ class _Compiler:
         return DoStep(
             place=_place(step, base),
             target=step.target,
-            type=callee.result,
+            type=bare(callee.result),
             shown=call_shown(callee.name, [compiled(expr, self.scope) for expr in step.arguments]),
-            inputs=tuple((one.name, argument(expr, one.type, self.scope)) for one, expr in given),
+            inputs=tuple((one.name, argument(expr, bare(one.type), self.scope)) for one, expr in given),
             body=callee.block,
             exact=callee.numbers.carry_exact,
         )
@@ -512,7 +540,7 @@ class _Compiler:
             quote=step.quote,
             where=None
             if step.where is None
-            else compiled(step.where, self.scope.bind(step.target, step.type)),
+            else compiled(step.where, self.scope.bind(step.target, bare(step.type))),
             limits=self.limits.get(step.target, ()),
         )
 

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Final
 
 from guard.procedure.clock import TIMED
 from guard.procedure.faults import suggestion
 from guard.procedure.lattice import (
+    holds_null,
     is_number,
     is_string,
     is_time,
     join,
     join_all,
     kind_text,
+    may_be_null,
     most_places,
+    required,
     takes,
     type_text,
 )
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.lists import sorts
+from guard.procedure.measured import (
+    arithmetic_unit,
+    called,
+    converted,
+    first_odd,
+    is_one,
+    same_unit,
+    unit_advice,
+)
 from guard.procedure.model import Numbers, Procedure, Table, Tool
 from guard.procedure.nodes import (
     Aggregate,
@@ -28,8 +41,11 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -39,7 +55,8 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
-from guard.procedure.text import text
+from guard.procedure.presence import NOTHING, Paths, path_of, told, without
+from guard.procedure.text import CHOICE, SUM, binding, text
 from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
     BoolType,
@@ -49,14 +66,20 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
     Type,
 )
+from guard.procedure.units import bare, unit_name, unit_of, with_unit
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help
+
+_ADDING: Final = frozenset({"sum", "min", "max", "all", "any"})  # functions that need each term to be there
+_KEEPING: Final = frozenset({"append", "insert", "put"})  # functions that put a value in a list as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +94,21 @@ class Scope:
     numbers: Numbers = field(default_factory=Numbers)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    present: Paths = NOTHING  # what is known not to be null although its type says that it may
 
     def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
         """Give a scope that has one variable more."""
-        return replace(self, variables={**self.variables, name: type})
+        known = without(self.present, [name]) if self.present else self.present
+        return replace(self, variables={**self.variables, name: type}, present=known)
+
+    def where(self, condition: Expr, *, holds: bool) -> Scope:
+        """Give the scope of what is evaluated only where a condition holds, or does not."""
+        more = told(condition, holds=holds)
+        return self.knowing(self.present | more) if more else self
+
+    def knowing(self, paths: Paths) -> Scope:
+        """Give the scope in which some paths are not null."""
+        return replace(self, present=paths)
 
 
 def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
@@ -85,14 +119,24 @@ def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
     return _Inference(problems).of(expr, scope)
 
 
+def conversions(expr: Expr, scope: Scope) -> dict[Span, Fraction]:
+    """Say what the conversions of an expression that has a type multiply by, each by its place."""
+    inference = _Inference(lambda *_: None)
+    inference.of(expr, scope)
+    return inference.shares
+
+
 @dataclass(frozen=True, slots=True)
 class _Inference:
     problems: Problems
+    shares: dict[Span, Fraction] = field(default_factory=dict)  # of the conversions, by their places
 
     def of(self, expr: Expr, scope: Scope) -> Type | None:
         match expr:
             case Literal(str(value), StringType()):
                 return EnumType((value,))  # fits every string type and every enumeration that has it
+            case Literal(_, EnumType(())):
+                return None  # it has a unit that nothing declares, which has been reported
             case Literal(_, type):
                 return type
             case Name():
@@ -104,15 +148,26 @@ class _Inference:
             case Arithmetic():
                 return self._arithmetic(expr, scope)
             case Shift(date, _, amount):
-                return shift_type(expr, self.of(date, scope), self.of(amount, scope), self.problems)
+                moment = self._there(date, self.of(date, scope))
+                return shift_type(expr, moment, self._there(amount, self.of(amount, scope)), self.problems)
             case Comparison():
                 return self._comparison(expr, scope)
+            case IsNull():
+                return self._null_test(expr, scope)
+            case Default():
+                return self._default(expr, scope)
+            case Convert(operand):
+                number = self._number(operand, scope, "as")
+                if number is None:
+                    return None
+                type_, self.shares[expr.at] = converted(expr, number, self.problems, arithmetic_type)
+                return type_
             case Not(operand):
                 self.condition(operand, scope, "not")
                 return BoolType()
             case Logic(op, left, right):
                 self.condition(left, scope, op)
-                self.condition(right, scope, op)
+                self.condition(right, scope.where(left, holds=op == "and"), op)
                 return BoolType()
             case Choose():
                 return self._choice(expr, scope)
@@ -129,7 +184,7 @@ class _Inference:
 
     def _name(self, expr: Name, scope: Scope) -> Type | None:
         if expr.name in scope.variables:
-            return scope.variables[expr.name]
+            return _present(expr, scope.variables[expr.name], scope)
         if expr.name in scope.tables or expr.name in FUNCTIONS:
             self.problems(expr.at, f"{expr.name!r} is not a value", f"call it: {expr.name}(...)")
         else:
@@ -137,13 +192,13 @@ class _Inference:
         return None
 
     def _field(self, expr: FieldOf, scope: Scope) -> Type | None:
-        match self.of(expr.record, scope):
+        match self._there(expr.record, self.of(expr.record, scope)):
             case None:
                 return None
             case RecordType(fields):
                 types = {field.name: field.type for field in fields}
                 if expr.name in types:
-                    return types[expr.name]
+                    return _present(expr, types[expr.name], scope)
                 known = suggestion(expr.name, types)
                 self.problems(expr.at, f"{text(expr.record)!r} has no field {expr.name!r}", known)
             case other:
@@ -152,7 +207,7 @@ class _Inference:
         return None
 
     def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
-        return self._numeric(expr, self.of(expr, scope), op)
+        return self._numeric(expr, self._there(expr, self.of(expr, scope)), op)
 
     def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
@@ -162,7 +217,7 @@ class _Inference:
         return None
 
     def condition(self, expr: Expr, scope: Scope, op: str) -> None:
-        found = self.of(expr, scope)
+        found = self._there(expr, self.of(expr, scope))
         if found is not None and not isinstance(found, BoolType):
             advice = (
                 f"compare it with something, as in `{text(expr)} > 0`"
@@ -173,28 +228,101 @@ class _Inference:
             self.problems(expr.at, message, advice)
 
     def _arithmetic(self, expr: Arithmetic, scope: Scope) -> Type | None:
-        left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        left = self._there(expr.left, self.of(expr.left, scope))
+        right = self._there(expr.right, self.of(expr.right, scope))
         if left is not None and right is not None and (is_time(left) or is_time(right)):
             return difference_type(expr, left, right, self.problems)
+        if is_time(left or right):
+            return None  # the other side has been complained about
         left = self._numeric(expr.left, left, expr.op)
         right = self._numeric(expr.right, right, expr.op)
         if left is None or right is None:
             return None
+        fits, unit = arithmetic_unit(expr, left, right, self.problems)
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
             self.problems(expr.right.at, "division by zero", "write another divisor")
-        return arithmetic_type(expr.op, left, right)
+        alone = expr.op == "/" and is_one(expr.right)
+        plain = bare(left) if alone else arithmetic_type(expr.op, bare(left), bare(right))
+        return with_unit(plain, unit) if fits else None
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        if isinstance(left, NullType) or isinstance(right, NullType):
+            self._compared_null(expr, left)
+            return BoolType()
+        left, right = self._there(expr.left, left), self._there(expr.right, right)
         if expr.op in _ORDER and not (is_time(left) or is_time(right)):
             self._order(expr, left, right)
+            if left is not None and right is not None and is_number(left) and is_number(right):
+                same_unit(expr, left, right, self.problems)
             return BoolType()
-        if left is not None and right is not None:
+        if left is not None and right is not None and not self._inner_null(expr, left, right):
             if expr.op in {"in", "not in"}:
                 self._membership(expr, left, right)
             else:
                 self._alike(expr, left, right)
         return BoolType()
+
+    def _compared_null(self, expr: Comparison, left: Type | None) -> None:
+        other = expr.right if isinstance(left, NullType) else expr.left
+        word = "is not null" if expr.op in {"!=", "not in"} else "is null"
+        self.problems(expr.at, f"null is not compared by {expr.op!r}", f"write {text(other, SUM)} {word}")
+
+    def _inner_null(self, expr: Comparison, left: Type, right: Type) -> bool:
+        """Whether a side has a part that may be null, which is reported: null equals nothing."""
+        for side, found in ((expr.left, left), (expr.right, right)):
+            if holds_null(found):
+                message = (
+                    f"{text(side)!r} is {type_text(found)}: a part of it may be null, which equals nothing"
+                )
+                self.problems(expr.at, message, "compare the parts, behind a test such as `x is not null`")
+                return True
+        return False
+
+    # --- null
+
+    def _there(self, expr: Expr, found: Type | None) -> Type | None:
+        """Report a value that may be null where one is needed; its type is that of what it is else."""
+        if not may_be_null(found):
+            return found
+        assert found is not None
+        self.problems(expr.at, *null_problem(expr, found))
+        return None
+
+    def _untold(self, expr: Expr, scope: Scope) -> Type | None:
+        """Give a type as declared: asking again whether a value is null is no fault."""
+        path = path_of(expr)
+        return self.of(expr, scope if path is None else scope.knowing(scope.present - {path}))
+
+    def _null_test(self, expr: IsNull, scope: Scope) -> Type:
+        found = self._untold(expr.operand, scope)
+        if found is not None and not may_be_null(found):
+            word = "true" if expr.negated else "false"
+            message = f"{text(expr.operand)!r} is {kind_text(found)}, which is never null"
+            self.problems(expr.at, message, f"leave the test out: it is always {word}")
+        return BoolType()
+
+    def _default(self, expr: Default, scope: Scope) -> Type | None:
+        found = self._untold(expr.value, scope)
+        fallback = self.of(expr.fallback, scope)
+        if found is None or fallback is None:
+            return None
+        if not may_be_null(found):
+            message = f"{text(expr.value)!r} is {kind_text(found)}, which is never null"
+            self.problems(expr.at, message, "leave else and what follows out")
+            return found
+        if isinstance(found, NullType):
+            return fallback
+        joined = join(required(found), fallback)
+        if joined is None:
+            kinds = f"{kind_text(required(found))}, {kind_text(fallback)}"
+            advice = unit_advice(expr.fallback, fallback, required(found))
+            self.problems(
+                expr.at,
+                f"both sides of 'else' must be of one kind, found {kinds}",
+                advice or "write numbers, or strings, or bools",
+            )
+        return joined
 
     def _order(self, expr: Comparison, left: Type | None, right: Type | None) -> None:
         if is_string(left) and is_string(right):
@@ -224,6 +352,8 @@ class _Inference:
             self.problems(expr.right.at, message, advice)
 
     def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
+        if is_number(left) and is_number(right) and not same_unit(expr, left, right, self.problems):
+            return
         if join(left, right) is None:
             message = f"cannot compare {type_text(left)} with {type_text(right)}"
             quotes = ", and a date stands without quotes" if is_time(left) or is_time(right) else ""
@@ -239,30 +369,36 @@ class _Inference:
 
     def _choice(self, expr: Choose, scope: Scope) -> Type | None:
         self.condition(expr.condition, scope, "if")
-        return self._joined((expr.then, expr.otherwise), scope, "both sides of 'else'", expr.at)
+        then = self.of(expr.then, scope.where(expr.condition, holds=True))
+        otherwise = self.of(expr.otherwise, scope.where(expr.condition, holds=False))
+        arms = (expr.then, expr.otherwise)
+        return self._joined(arms, [then, otherwise], "both sides of 'else'", expr.at)
 
-    def _joined(self, parts: tuple[Expr, ...], scope: Scope, what: str, at: Span) -> Type | None:
-        types = [type for type in (self.of(part, scope) for part in parts) if type is not None]  # noqa: A001
-        if len(types) < len(parts):
+    def _joined(self, exprs: tuple[Expr, ...], found: list[Type | None], what: str, at: Span) -> Type | None:
+        types = [type for type in found if type is not None]  # noqa: A001
+        if len(types) < len(found):
             return None
         joined = join_all(types)
         if joined is None:
             kinds = ", ".join(dict.fromkeys(map(kind_text, types)))
-            self.problems(
-                at, f"{what} must be of one kind, found {kinds}", "write numbers, or strings, or bools"
-            )
+            advice = first_odd(exprs, types) or "write numbers, or strings, or bools"
+            self.problems(at, f"{what} must be of one kind, found {kinds}", advice)
         return joined
 
     def _list(self, expr: ListOf, scope: Scope) -> Type | None:
         if not expr.items:
             return ListType(NothingType())
-        item = self._joined(expr.items, scope, "items of a list", expr.at)
+        item = self._joined(
+            expr.items, [self.of(part, scope) for part in expr.items], "items of a list", expr.at
+        )
         return item and ListType(item)
 
     def _call(self, expr: Call, scope: Scope) -> Type | None:
         types = [self.of(argument, scope) for argument in expr.arguments]
-        known = [type for type in types if type is not None]  # noqa: A001
         table, function = scope.tables.get(expr.function), FUNCTIONS.get(expr.function)
+        if table is None and function is not None and expr.function not in _KEEPING:
+            types = [self._there(*pair) for pair in zip(expr.arguments, types, strict=True)]
+        known = [type for type in types if type is not None]  # noqa: A001
         if table is not None:
             self._arguments(expr, table, types)
             return table.result
@@ -272,11 +408,18 @@ class _Inference:
             return None
         if len(known) < len(types):
             return None
-        result = function.result(known, expr.arguments)
-        if result is None:
+        fits, result = called(
+            expr,
+            known,
+            self.problems,
+            lambda types: function.result(types, expr.arguments),
+        )
+        if fits and result is None:
             given = ", ".join(map(type_text, known)) or "nothing"
             message = f"{expr.function!r} does not take ({given})"
-            self.problems(expr.at, message, f"write it as {function.signature}")
+            self.problems(
+                expr.at, message, _nulls_left_out(expr, known) or f"write it as {function.signature}"
+            )
         return result
 
     def _arguments(self, expr: Call, table: Table, types: list[Type | None]) -> None:
@@ -288,17 +431,18 @@ class _Inference:
         for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):
             if given is not None and not _may_look_up(parameter.type, given):
                 message = f"{parameter.name!r} of table {table.name!r} is {type_text(parameter.type)}"
-                advice = f"give it {type_text(parameter.type)}"
+                advice = advice_for(argument, given, parameter.type) or f"give it {type_text(parameter.type)}"
                 self.problems(argument.at, f"{message}, {text(argument)!r} is {kind_text(given)}", advice)
 
     def _aggregate(self, expr: Aggregate, scope: Scope) -> Type | None:
-        items = self.of(expr.items, scope)
+        items = self._there(expr.items, self.of(expr.items, scope))
         if items is not None and not isinstance(items, ListType):
             message = f"'for' needs a list, {text(expr.items)!r} is {type_text(items)}"
             self.problems(expr.items.at, message, "write a list, such as lines or [1, 2]")
         inner = scope.bind(expr.variable, items.item if isinstance(items, ListType) else None)
         if expr.condition is not None:
             self.condition(expr.condition, inner, "if")
+            inner = inner.where(expr.condition, holds=True)
         term = self.of(expr.term, inner)
         self._key(expr, inner)
         if expr.function == "list":
@@ -312,8 +456,13 @@ class _Inference:
         if expr.function == "filter" and expr.condition is None:
             advice = f"add if and a condition behind {text(expr.items)}"
             self.problems(expr.at, "a filter says which items it keeps", advice)
-        result = term and (ListType(term) if expr.key is not None else function.over(term))
-        if term is not None and result is None:
+        if expr.function in _ADDING:
+            term = self._there(expr.term, term)
+        over = function.over
+        fits, result = True, term and ListType(term)
+        if term is not None and expr.key is None:
+            fits, result = called(expr, [term], self.problems, lambda types: over(types[0]))
+        if term is not None and result is None and fits:
             message = f"{expr.function!r} does not take {type_text(term)}"
             self.problems(expr.term.at, message, f"write it as {function.signature}")
         return result
@@ -352,10 +501,73 @@ def _instead(op: str, found: Type) -> str:
 _ORDER: Final = frozenset({"<", "<=", ">", ">="})
 
 
+def _present(expr: Name | FieldOf, found: Type | None, scope: Scope) -> Type | None:
+    """Give the type of an operand: without null where that is known not to be."""
+    if isinstance(found, OptionalType) and scope.present and text(expr) in scope.present:
+        return found.item
+    return found
+
+
+def null_problem(expr: Expr, found: Type) -> tuple[str, str]:
+    """Give the message and the advice for a value that may be null where one is needed."""
+    if isinstance(found, NullType):
+        return f"{text(expr)!r} is null, there is nothing to go on with", "write a value"
+    return f"{text(expr)!r} may be null here", _filled(expr, required(found))
+
+
+def advice_for(expr: Expr, given: Type, wanted: Type) -> str:
+    """Say how to make a value of a type of one that may be null or counts something else; "" otherwise."""
+    return null_advice(expr, given, wanted) or unit_advice(expr, given, wanted)
+
+
+def null_advice(expr: Expr, given: Type, wanted: Type) -> str:
+    """Say how to give a value of a type where one that may be null was given; "" where that is no reason."""
+    fits = may_be_null(given) and not may_be_null(wanted) and join(required(given), wanted) is not None
+    return _filled(expr, required(given)) if fits else ""
+
+
+def _filled(expr: Expr, item: Type) -> str:
+    """Say how to make a value of one that may be null."""
+    path = path_of(expr)
+    test = (
+        f"test `{text(expr)} is not null` before"
+        if path is not None
+        else "give it a name and test that before"
+    )
+    match item:
+        case IntType() | PercentType() | DecimalType():
+            unit = unit_of(item)
+            zero = "0%" if isinstance(item, PercentType) else "0"
+            fallback = zero if unit is None else f"0 {unit_name(unit)}"
+        case BoolType():
+            fallback = "false"
+        case EnumType((option, *_)):
+            fallback = f'"{option}"'
+        case StringType():
+            fallback = '""'
+        case ListType():
+            fallback = "[]"
+        case _:
+            return test
+    value = text(expr) if binding(expr) > CHOICE else f"({text(expr)})"
+    return f"write ({value} else {fallback}), or {test}"
+
+
+def _nulls_left_out(expr: Call, given: list[Type]) -> str:
+    """Say how to go over a list without the items that are null; "" where that is not the matter."""
+    match given, expr.arguments:
+        case [ListType(OptionalType())], (items,):
+            return f"leave the nulls out: {expr.function}(x for x in {text(items)} if x is not null)"
+        case _:
+            return ""
+
+
 def _meant(name: str, scope: Scope) -> str:
     """Say what an unknown name was probably meant to be: a constant, or another name."""
     if name.lower() in {"true", "false"}:
         return f"write {name.lower()}"
+    if name.lower() in {"none", "nil", "nothing", "undefined"}:
+        return "write null"
     if name in TIMED:
         return f'add {name}: {type_text(TIMED[name])} to the inputs, and above them now in "Europe/Berlin"'
     if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
@@ -365,8 +577,9 @@ def _meant(name: str, scope: Scope) -> str:
 
 def _may_look_up(parameter: Type, given: Type) -> bool:
     # The decimals of a column bound nothing: every number has its place between the ends of a row.
-    if isinstance(parameter, DecimalType | PercentType):
-        return is_number(given)
+    if isinstance(required(parameter), DecimalType | PercentType) and is_number(required(given)):
+        one_unit = unit_of(required(parameter)) == unit_of(required(given))
+        return one_unit and (may_be_null(parameter) or not may_be_null(given))
     return takes(parameter, given)
 
 

@@ -76,6 +76,13 @@ class _Reader:
         self._text = text
         self._signs = _starts(tree, _SIGNED)
         self._calls = _starts(tree, _CALLED)
+        self._below = frozenset(
+            name.start_pos
+            for node in tree.iter_subtrees()
+            if node.data == "measure"
+            for name in node.children[1:]
+            if isinstance(name, Token)
+        )
         self._widths = [0]  # of the blocks that are open, as they are indented in the text
         self._level = 0
         self._lines: list[_Line] = []
@@ -111,6 +118,8 @@ class _Reader:
         words = self._lines[-1].words
         first, *others = self._text[self._last : token.start_pos].split("\n")
         words[-1].behind = _comment(first)
+        if token.start_pos in self._below:
+            words[-1].glued = True  # the stroke of EUR/kg
         words.append(self._word(token))
         words[-1].above = [comment for line in others if (comment := _comment(line))]
         self._glue(*words[-2:])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from guard.procedure.dates import UNITS
 from guard.procedure.faults import nearest, quoted
 from guard.procedure.stumble import RESERVED, STEPS, Finding, Stumble, across, place
-from guard.procedure.terms import KEPT
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -130,6 +129,29 @@ def _operator(at: Stumble) -> Finding | None:
     return None
 
 
+def _shifted(at: Stumble) -> Finding | None:
+    """Explain `due + 1 month down`."""
+    amount = at.line[-2].type if len(at.line) > 1 else ""
+    if at.kind not in ("DOWN", "UP") or at.before != "NAME" or amount not in ("NUMBER", "RPAR"):
+        return None
+    word = at.line[-1]
+    near = nearest(word, ("months", "years"))
+    advice = f"did you mean {near!r}?" if near else f"write months {at.token} or years {at.token}"
+    return Finding(place(word), f"there is no unit {str(word)!r}", advice)
+
+
+def _null(at: Stumble) -> Finding | None:
+    """Explain `a ?? b`, `a ? b : c` and `x is 5`."""
+    if at.kind == "QMARK" and "PLUS" in at.accepts:
+        if at.after == "QMARK":
+            return Finding(across(at.token, at.rest[0]), "there is no operation ??", "write x else y")
+        return Finding(at.span, "there is no operation ?", "write if condition then a else b")
+    if "NULL" in at.accepts and "NUMBER" not in at.accepts:
+        advice = "write x is null or x is not null, and == or != to compare with a value"
+        return Finding(at.span, f"behind is stands null, found {at.found}", advice)
+    return None
+
+
 def _chain(at: Stumble) -> Finding | None:
     """`1 <= x <= 5`."""
     earlier = [token for token in at.line if token.type == "COMPARE"]
@@ -241,9 +263,7 @@ _INFIX: Final = frozenset({"AND", "OR", "IN", "DIV", "MOD", "THEN", "ELSE"})
 def _reserved(at: Stumble) -> Finding | None:
     """Explain a reserved word in the place of a name."""
     token = at.token
-    if (token.type == "EQUAL" and at.before in RESERVED and len(at.line) <= 3) or (
-        token.type == "NAME" and at.before == "NAME" and at.line[-1] in KEPT and len(at.line) > 1
-    ):
+    if token.type == "EQUAL" and at.before in RESERVED and len(at.line) <= 3:
         token = at.line[-1]
     elif token.type not in RESERVED or "NAME" not in at.accepts or (at.wants_value and token.type in _INFIX):
         return None
@@ -268,7 +288,7 @@ def _branch(at: Stumble) -> Finding | None:
 
 def _end(at: Stumble) -> Finding | None:
     """Explain ends that are not as ends are written, and a require without one."""
-    if at.first == "REQUIRE" and "ELSE" in at.accepts and "NAME" not in at.accepts:
+    if at.first == "REQUIRE" and "ELSE" in at.accepts and "NAME" not in at.accepts and at.open is None:
         return Finding(
             at.span, "a require says what happens otherwise", 'add else deny "..." or else return ...'
         )
@@ -362,7 +382,7 @@ def _tool(at: Stumble) -> Finding | None:
         return Finding(at.span, "a confirm names the call that the user agrees to", advice)
     if at.first == "CONFIRM" and at.accepts == {"LPAR"}:
         return Finding(at.span, "a confirm has the arguments of the call", f"write confirm {name}(...)")
-    if at.first == "CONFIRM" and "ELSE" in at.accepts and "NAME" not in at.accepts:
+    if at.first == "CONFIRM" and "ELSE" in at.accepts and "NAME" not in at.accepts and at.open is None:
         advice = 'add else deny "...", or else escalate or return'
         return Finding(at.span, "a confirm says what happens where the user does not agree", advice)
     if at.before == "SAY":
@@ -394,7 +414,7 @@ def _decision(at: Stumble) -> Finding | None:
     return None
 
 
-EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator)
+EXPRESSION_RULES: Final[tuple[Rule, ...]] = (_date, _point, _numeral, _doubled, _operator, _shifted, _null)
 STEP_RULES: Final[tuple[Rule, ...]] = (
     _group,
     _tool,

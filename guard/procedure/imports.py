@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.model import Always, Module, Origin, Procedure, Table, Tool
-from guard.procedure.types import Type
+from guard.procedure.types import Type, Unit
 
 if TYPE_CHECKING:
     from guard.procedure.faults import Faults
@@ -72,6 +72,7 @@ class Imported:
     tables: dict[str, Table] = field(default_factory=dict)
     procedures: dict[str, Procedure] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
+    units: dict[str, Unit] = field(default_factory=dict)
     rules: dict[Origin, Always] = field(default_factory=dict)  # each stands in a line of its own
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
 
@@ -87,6 +88,9 @@ class Imported:
         self.tables.update(module.tables)
         self.procedures.update(module.procedures)
         self.tools.update(module.tools)
+        for name, unit in module.units.items():
+            if self.units.setdefault(name, unit) != unit:
+                faults(at, f"the unit {name!r} is another one in this file", "rename one of them")
         self.rules.update({rule.origin: rule for rule in module.rules})
 
 

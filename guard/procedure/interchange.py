@@ -25,7 +25,7 @@ from guard.procedure.values import spell
 
 FORMAT: Final = 1  # goes up where what is there changes its meaning or goes away
 
-_SCALAR: Final[dict[str, object]] = {"type": ["string", "boolean"]}
+_SCALAR: Final[dict[str, object]] = {"type": ["string", "boolean", "null"]}
 
 
 def compiled(module: Module, program: Program) -> dict[str, object]:

@@ -12,17 +12,54 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
     TextType,
     Type,
 )
+from guard.procedure.units import bare, unit_name, unit_of, with_unit
 
 
 def is_number(type: Type | None) -> bool:  # noqa: A002
     """Whether values of a type can be calculated with."""
     return isinstance(type, IntType | DecimalType | PercentType)
+
+
+def required(type: Type) -> Type:  # noqa: A002
+    """Give the type of what a value is where it is not null."""
+    return type.item if isinstance(type, OptionalType) else type
+
+
+def optional(type: Type) -> Type | None:  # noqa: A002
+    """Give the type of a value that may also be null; None for a text, which always is there."""
+    match type:
+        case OptionalType() | NullType():
+            return type
+        case TextType():
+            return None
+        case _:
+            return OptionalType(type)
+
+
+def may_be_null(type: Type | None) -> bool:  # noqa: A002
+    """Whether a value of a type may itself be null."""
+    return isinstance(type, OptionalType | NullType)
+
+
+def holds_null(type: Type) -> bool:  # noqa: A002
+    """Whether a value of a type may be null or have a part that is."""
+    match type:
+        case OptionalType() | NullType():
+            return True
+        case ListType(item):
+            return holds_null(item)
+        case RecordType(fields):
+            return any(holds_null(field.type) for field in fields)
+        case _:
+            return False
 
 
 def is_string(type: Type | None) -> bool:  # noqa: A002
@@ -35,7 +72,7 @@ def is_empty(type: Type) -> bool:  # noqa: A002
     match type:
         case NothingType():
             return True
-        case ListType(item):
+        case ListType(item) | OptionalType(item):
             return is_empty(item)
         case RecordType(fields):
             return any(is_empty(field.type) for field in fields)
@@ -48,6 +85,8 @@ def depth(type: Type) -> int:  # noqa: A002
     match type:
         case ListType(item):
             return 1 + depth(item)
+        case OptionalType(item):
+            return depth(item)
         case RecordType(fields):
             return 1 + max((depth(field.type) for field in fields), default=0)
         case _:
@@ -77,6 +116,9 @@ def join(left: Type, right: Type) -> Type | None:
     """
     if left == right:
         return left
+    if is_number(left) and is_number(right) and (unit_of(left) or unit_of(right)):
+        joined = join(bare(left), bare(right)) if unit_of(left) == unit_of(right) else None
+        return joined and with_unit(joined, unit_of(left))
     match left, right:
         case (NothingType(), _):
             return right
@@ -99,6 +141,11 @@ def join(left: Type, right: Type) -> Type | None:
             return item and ListType(item)
         case (RecordType(), RecordType()):
             return _join_records(left, right)
+        case (NullType(), other) | (other, NullType()):
+            return optional(other)
+        case (OptionalType(), _) | (_, OptionalType()):
+            item = join(required(left), required(right))
+            return item and optional(item)
         case _:
             return None
 
@@ -143,6 +190,14 @@ def takes(target: Type, given: Type) -> bool:
     match target, given:
         case (_, NothingType()):
             return True
+        case (OptionalType(), NullType()):
+            return True
+        case (OptionalType(item), _):
+            return takes(item, required(given))
+        case (IntType() | DecimalType() | PercentType(), IntType() | DecimalType() | PercentType()) if (
+            unit_of(target) or unit_of(given)
+        ):
+            return unit_of(target) == unit_of(given) and takes(bare(target), bare(given))
         case (PercentType(), DecimalType()):
             return True
         case (DecimalType(None), PercentType()):
@@ -163,6 +218,8 @@ def takes(target: Type, given: Type) -> bool:
 def type_text(type: Type) -> str:  # noqa: A002
     """Give a type as it is written: `list of Line`, `"DE" or "AT"`, `{ net: decimal(2) }`."""
     match type:
+        case IntType(unit) | DecimalType(_, unit) if unit is not None:
+            return f"{type_text(bare(type))} {unit_name(unit)}"
         case IntType():
             return "int"
         case DecimalType(None):
@@ -191,6 +248,14 @@ def type_text(type: Type) -> str:  # noqa: A002
             return f"list of {type_text(item)}"
         case RecordType(fields, name):
             return name or fields_text(fields)
+        case OptionalType(EnumType() as item):
+            return f"{type_text(item)} or null"
+        case OptionalType(ListType() as item):
+            return f"({type_text(item)})?"
+        case OptionalType(item):
+            return f"{type_text(item)}?"
+        case NullType():
+            return "null"
 
 
 def kind_text(type: Type) -> str:  # noqa: A002

@@ -47,7 +47,7 @@ from guard.procedure.model import (
 )
 from guard.procedure.nodes import Call, Expr, Literal
 from guard.procedure.text import parts, text
-from guard.procedure.types import ListType, RecordType, StringType, Type
+from guard.procedure.types import ListType, OptionalType, RecordType, StringType, Type
 from guard.procedure.values import spell
 
 
@@ -196,7 +196,11 @@ def _numbers(numbers: Numbers) -> str:
 
 
 def _parameters(parameters: Iterable[Parameter]) -> str:
-    return ", ".join(f"{parameter.name}: {type_text(parameter.type)}" for parameter in parameters)
+    return ", ".join(f"{one.name}: {type_text(one.type)}{_default(one)}" for one in parameters)
+
+
+def _default(parameter: Parameter) -> str:
+    return "" if parameter.default is None else f" = {text(parameter.default)}"
 
 
 def _head(procedure: Procedure) -> str:
@@ -380,7 +384,7 @@ def _types(procedure: Procedure, module: Module) -> Iterator[Type]:
 
 def _inside(type: Type) -> Iterator[RecordType]:  # noqa: A002
     match type:
-        case ListType(item):
+        case ListType(item) | OptionalType(item):
             yield from _inside(item)
         case RecordType(fields):
             for field in fields:

@@ -15,6 +15,7 @@ from guard.procedure.execute import Program, compile_program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.faults import Faults, quoted
 from guard.procedure.imports import MAX_CHAIN, MAX_FILES, Files, Imported, chain, resolved, text_of
+from guard.procedure.plainly import plainly
 from guard.procedure.syntax import Reading, read
 from guard.procedure.terms import Node, token, tree
 from guard.procedure.validate import validate
@@ -111,6 +112,8 @@ class _Unit:
         assert self.module is not None
         for unit in self.imports:
             self.programs |= unit.programs
+        done = {name: program.procedure for name, program in self.programs.items()}
+        self.module = plainly(self.module, self.types, done)
         for procedure in in_order(self.module):
             if procedure.name not in self.programs:
                 callees = {step.procedure: self.programs[step.procedure] for step in calls(procedure)}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import AnyCell, Cell, Hit, RangeCell, Table, ValuesCell
-from guard.procedure.types import IntType, Type, Value
+from guard.procedure.types import NULL, IntType, OptionalType, Type, Value
 from guard.procedure.values import spell
 
 
@@ -83,7 +83,8 @@ _CHOICES: Final[dict[Hit, Callable[[Iterator[Any]], Any]]] = {
 
 
 def _table_value(value: Value, type: Type) -> Value:  # noqa: A002
-    return int(value) if isinstance(type, IntType) and isinstance(value, Fraction) else value
+    whole = isinstance(type.item if isinstance(type, OptionalType) else type, IntType)
+    return int(value) if whole and isinstance(value, Fraction) else value
 
 
 def _matcher(cell: Cell) -> Callable[[Any], bool] | None:
@@ -99,6 +100,8 @@ def _matcher(cell: Cell) -> Callable[[Any], bool] | None:
 
 def _between(low: Any, high: Any, low_included: bool, high_included: bool) -> Callable[[Any], bool]:
     def between(value: Any) -> bool:
+        if value is NULL:
+            return False
         above = low is None or value > low or (low_included and value == low)
         return above and (high is None or value < high or (high_included and value == high))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf, place
-from guard.procedure.types import EnumType, RecordType, Rounding, Type
+from guard.procedure.types import EnumType, RecordType, Rounding, Type, Unit
 from guard.source import Span
 
 # --- steps ---------------------------------------------------------------------------------------
@@ -282,10 +282,11 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A typed input of a procedure or table."""
+    """A typed input of a procedure or table; `default` is what a request may leave out."""
 
     name: str
     type: Type
+    default: Literal | None = None
     at: Span = place()
 
 
@@ -440,6 +441,7 @@ class Module:
     tables: dict[str, Table]
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
+    units: dict[str, Unit] = field(default_factory=dict)
     clock: Clock | None = None
     tools: dict[str, Tool] = field(default_factory=dict)
     rules: tuple[Always, ...] = ()

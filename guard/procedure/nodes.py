@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from guard.procedure.types import Type, Value
+from guard.procedure.types import Type, Unit, Value
 from guard.source import Span
 
 NOWHERE = Span(0, 0)
@@ -90,6 +90,33 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class IsNull:
+    """`x is null`, and `x is not null` where `negated`."""
+
+    operand: Expr
+    negated: bool = False
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """`value else fallback`: the value, or the fallback where it is null, which is evaluated only then."""
+
+    value: Expr
+    fallback: Expr
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """`x as unit`: the same amount counted in another unit."""
+
+    operand: Expr
+    unit: Unit
+    at: Span = place()
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """`not x`."""
 
@@ -167,6 +194,9 @@ Expr = (
     | Arithmetic
     | Shift
     | Comparison
+    | IsNull
+    | Default
+    | Convert
     | Not
     | Logic
     | Choose

@@ -20,7 +20,7 @@ from guard.procedure.model import StepKind
 from guard.procedure.passes import Env
 from guard.procedure.plain import LEAST, MOST, TRUTH
 from guard.procedure.text import text
-from guard.procedure.types import BoolType, IntType, StringType, Type, Value
+from guard.procedure.types import NULL, BoolType, IntType, StringType, Type, Value
 from guard.procedure.values import coerce, conforms, spell
 
 Sent = Value | Unknown | Pick | None
@@ -209,8 +209,8 @@ class DecideStep:
         for fields, most in self.limits:
             part = value
             for name in fields:
-                part = part[name]
-            if len(part) > most:
+                part = NULL if part is NULL else part[name]
+            if part is not NULL and len(part) > most:
                 return f"a list of at most {most} items" + "".join(
                     f" at {'.'.join(fields)}" for _ in fields[:1]
                 )

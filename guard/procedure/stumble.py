@@ -28,6 +28,8 @@ DECLARATIONS: Final = {
     "always": "always",
     "procedure": "procedure",
     "example": "example",
+    "unit": "unit",
+    "scale": "scale",
     "def": "procedure",
     "fn": "procedure",
     "func": "procedure",
@@ -63,7 +65,7 @@ STEPS: Final = frozenset(
         "TRY",
     }
 )
-RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE"}
+RESERVED: Final = STEPS | {"DO", "IN", "THEN", "OR", "AND", "NOT", "DIV", "MOD", "TRUE", "FALSE", "NULL"}
 _LINE_ENDS: Final = frozenset({"_NL", "_INDENT", "_DEDENT", "$END"})
 
 

@@ -12,13 +12,33 @@ from guard.procedure.coverage import clashes, gap, is_empty
 from guard.procedure.dates import position
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import Faults, suggestion
-from guard.procedure.lattice import is_number, is_ordered, is_time, is_whole, type_text
+from guard.procedure.lattice import (
+    is_number,
+    is_ordered,
+    is_time,
+    is_whole,
+    may_be_null,
+    required,
+    type_text,
+)
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.listing import range_text
+from guard.procedure.measured import odd_constant
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
 from guard.procedure.text import text
-from guard.procedure.types import BoolType, DateType, EnumType, IntType, ListType, RecordType, TextType, Type
+from guard.procedure.types import (
+    NULL,
+    BoolType,
+    DateType,
+    EnumType,
+    IntType,
+    ListType,
+    Null,
+    RecordType,
+    TextType,
+    Type,
+)
 from guard.procedure.values import conforms
 
 Number = int | Fraction
@@ -34,13 +54,16 @@ def check_table(table: Table, faults: Faults) -> None:
     if table.name in FUNCTIONS:
         faults(table.at, f"{table.name!r} is a function of the language", "take another name")
     for parameter in table.parameters:
-        if isinstance(parameter.type, ListType | RecordType | TextType):
+        if parameter.default is not None:
+            advice = "leave it out: a look-up gives every input, and any takes every value"
+            faults(parameter.default.at, "the input of a table has no default", advice)
+        if isinstance(required(parameter.type), ListType | RecordType | TextType):
             faults(
                 parameter.at,
                 f"a table looks up numbers, dates, strings and bools, not {type_text(parameter.type)}",
                 "give it the field that decides",
             )
-    if isinstance(table.result, ListType | RecordType | TextType):
+    if isinstance(required(table.result), ListType | RecordType | TextType):
         faults(
             table.at,
             f"a table gives a constant, not {type_text(table.result)}",
@@ -119,7 +142,7 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
                 _check_literal(value, parameter.type, what, faults)
         case RangeCell(low, high):
             ends = [end for end in (low, high) if end is not None]
-            if not is_ordered(parameter.type):
+            if not is_ordered(required(parameter.type)):
                 faults(
                     ends[0].at,
                     f"{what} {type_text(parameter.type)}, which has no ranges",
@@ -127,16 +150,21 @@ def _check_cell(parameter: Parameter, cell: Cell, faults: Faults) -> None:
                 )
                 return
             for end in ends:
-                if not is_whole(parameter.type):
-                    _check_kind(end, parameter.type, what, faults)
+                if not is_whole(required(parameter.type)):
+                    _check_kind(end, required(parameter.type), what, faults)
                 else:
-                    _check_literal(end, parameter.type, what, faults)
+                    _check_literal(end, required(parameter.type), what, faults)
             if low is not None and high is not None:
-                _check_range(cell, low, high, faults, whole=is_whole(parameter.type))
+                _check_range(cell, low, high, faults, whole=is_whole(required(parameter.type)))
 
 
 def _check_literal(literal: Literal, type_: Type, what: str, faults: Faults) -> None:
     wanted = conforms(literal.value, type_)
+    odd = odd_constant(literal, type_)
+    if wanted is None and odd is not None:
+        faults(
+            literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write the number in that unit"
+        )
     if wanted is None:
         return
     match literal.value, type_:
@@ -151,12 +179,16 @@ def _check_kind(literal: Literal, type_: Type, what: str, faults: Faults) -> Non
     found = infer(literal, Scope(), faults)
     if found is not None and not is_number(found):
         faults(literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write a number")
+    elif odd_constant(literal, type_) is not None:
+        faults(
+            literal.at, f"{what} {type_text(type_)}, found {text(literal)}", "write the number in that unit"
+        )
 
 
 def _check_range(cell: RangeCell, low: Literal, high: Literal, faults: Faults, *, whole: bool) -> None:
     kinds = [type(end.value) for end in (low, high)]
     mixed = kinds[0] != kinds[1] and any(issubclass(kind, date) for kind in kinds)
-    if bool in kinds or str in kinds or mixed or not is_empty(cell, whole=whole):
+    if {bool, str, Null} & set(kinds) or mixed or not is_empty(cell, whole=whole):
         return
     turned = replace(cell, low=high, high=low)
     advice = "write the value alone where it is one, or move the ends apart"
@@ -190,7 +222,7 @@ def _covers(one: Cell, other: Cell) -> bool:
         case RangeCell(), RangeCell():
             return _below(one, other) and _above(one, other)
         case RangeCell(), ValuesCell(theirs):
-            return all(_holds(one, _number(value)) for value in theirs)
+            return all(value.value is not NULL and _holds(one, _number(value)) for value in theirs)
         case _:
             return False
 
@@ -234,7 +266,9 @@ def _gaps(table: Table, faults: Faults) -> None:
         return
     parameter = table.parameters[0]
     cells = [row.cells[0] for row in table.rows]
-    match parameter.type:
+    if may_be_null(parameter.type) and not any(_takes_null(cell) for cell in cells):
+        faults.warning(table.at, f"no row of table {table.name!r} has null", "add a row null => ...")
+    match required(parameter.type):
         case EnumType(options):
             listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
             missing = " and ".join(f'"{option}"' for option in options if option not in listed)
@@ -280,10 +314,14 @@ def _ranges(cells: list[Cell]) -> list[RangeCell]:
             case RangeCell():
                 found.append(cell)
             case ValuesCell(values):
-                found.extend(RangeCell(value, value) for value in values)
+                found.extend(RangeCell(value, value) for value in values if value.value is not NULL)
             case _:
                 pass
     return found
+
+
+def _takes_null(cell: Cell) -> bool:
+    return isinstance(cell, ValuesCell) and any(value.value is NULL for value in cell.values)
 
 
 def _merged(ranges: list[RangeCell], *, whole: bool) -> list[RangeCell]:

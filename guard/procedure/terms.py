@@ -8,6 +8,7 @@ from lark import Token, Tree
 
 from guard.procedure import constants
 from guard.procedure.faults import MENDED
+from guard.procedure.measures import Measures
 from guard.procedure.model import AnyCell, Cell, RangeCell, ValuesCell
 from guard.procedure.nodes import (
     Aggregate,
@@ -15,8 +16,11 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -26,7 +30,7 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
-from guard.procedure.types import BoolType, IntType
+from guard.procedure.types import NULL, BoolType, IntType, NullType
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -37,8 +41,7 @@ if TYPE_CHECKING:
 MAX_HEIGHT: Final = 50
 MAX_NAME: Final = 100
 
-# Kept for statements and values that the language is going to have.
-KEPT: Final = frozenset({"null"})
+_VALUES: Final = frozenset({"a value", "an input", "a loop's item"})
 
 ARITHMETIC: Final = {
     "add": "+",
@@ -82,14 +85,15 @@ class Terms:
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
+        self.measures = Measures(faults)
 
     def name(self, part: Part, what: str) -> str:
         """Read a word that something is given as its name."""
         word = token(part)
-        if word.value in KEPT:
+        if word.value in self.measures.units and what in _VALUES:
             self.faults(
                 span(word),
-                f"{word.value!r} is a reserved word and cannot name {what}",
+                f"{word.value!r} is a unit and cannot name {what}",
                 f"take another name, such as {word.value}_1",
             )
         if len(word) > MAX_NAME:
@@ -112,7 +116,8 @@ class Terms:
         at, children = span(node), parts(node)
         match node.data:
             case "variable":
-                return Name(str(token(children[0])), at)
+                word = token(children[0])
+                return self.measures.one(word) or Name(str(word), at)
             case "field_of":
                 return FieldOf(self._sub(children[0]), str(token(children[1])), at)
             case "negate":
@@ -126,6 +131,10 @@ class Terms:
                 return Comparison(op, self._sub(children[0]), self._sub(children[2]), at)
             case "in" | "not_in" as op:
                 return Comparison(op.replace("_", " "), self._sub(children[0]), self._sub(children[1]), at)
+            case "is_null" | "is_not_null" as kind:
+                return IsNull(self._sub(children[0]), kind == "is_not_null", at)
+            case "default":
+                return Default(self._sub(children[0]), self._sub(children[1]), at)
             case "choose":
                 condition, then, otherwise = map(self._sub, children)
                 return Choose(condition, then, otherwise, at)
@@ -133,10 +142,31 @@ class Terms:
                 return self._compound(node)
             case "later" | "earlier":
                 return self._shift(node)
+            case "convert":
+                unit = self.measures.target(tree(children[1]))
+                operand = self._sub(children[0])
+                return operand if unit is None else Convert(operand, unit, at)
+            case "divide" if (quantity := self._per(node)) is not None:
+                return quantity
             case op if op in ARITHMETIC:
                 return Arithmetic(ARITHMETIC[op], self._sub(children[0]), self._sub(children[1]), at)
             case _:
                 return self.literal(node)
+
+    def _per(self, node: Node) -> Expr | None:
+        """Read `3.10 EUR/kg`, also behind a `*`: the name of a unit behind a stroke is no divisor."""
+        left, right = map(tree, node.children)
+        word = str(right.children[0]) if right.data == "variable" else ""
+        if word not in self.measures.units or left.data not in ("quantity", "multiply", "divide"):
+            return None
+        match self._expression(left):
+            case Literal() as above:
+                return self.measures.below(above, word, span(node))
+            case Arithmetic("*", many, Literal() as above, at) if left.data != "quantity":
+                price = self.measures.below(above, word, Span(above.at.start, span(node).end))
+                return price and Arithmetic("*", many, price, Span(at.start, span(node).end))
+            case _:
+                return None
 
     def _sub(self, part: Part) -> Expr:
         return self._expression(tree(part))
@@ -210,6 +240,8 @@ class Terms:
                 return constants.number(token(operand.children[0]), self.faults, negative=True, at=at)
             case "percent":
                 return constants.percent(token(operand.children[0]), self.faults, negative=True, at=at)
+            case "quantity":
+                return self._quantity(operand, at, negative=True)
             case _:
                 return Negate(self._sub(operand), at)
 
@@ -220,18 +252,27 @@ class Terms:
         match node.data:
             case "true" | "false" as word:
                 return Literal(word == "true", BoolType(), at)
+            case "null":
+                return Literal(NULL, NullType(), at)
             case "string":
                 return constants.string(token(node.children[0]), self.faults)
             case "date":
                 return constants.date(token(node.children[0]), self.faults)
             case "datetime":
                 return constants.moment(token(node.children[0]), self.faults)
+            case "quantity":
+                return self._quantity(node, at)
             case "number" | "minus_number" as kind:
                 negative = kind == "minus_number"
                 return constants.number(token(node.children[0]), self.faults, negative=negative, at=at)
             case kind:
                 negative = kind == "minus_percent"
                 return constants.percent(token(node.children[0]), self.faults, negative=negative, at=at)
+
+    def _quantity(self, node: Node, at: Span, *, negative: bool = False) -> Literal:
+        number, words = node.children
+        literal = constants.number(token(number), self.faults, negative=negative, at=at)
+        return self.measures.quantity(literal, tree(words), token(number))
 
     def cell(self, part: Part) -> Cell:
         """Read what a table's row asks of one parameter."""

@@ -12,8 +12,11 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -23,6 +26,8 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
+from guard.procedure.types import DecimalType, IntType
+from guard.procedure.units import unit_name
 from guard.procedure.values import spell
 
 # How tightly an expression binds; an operand that binds less tightly than its place asks for stands in
@@ -43,14 +48,16 @@ _SUMS: Final = frozenset("+-")
 def binding(expr: Expr) -> int:
     """Say how tightly an expression holds together, from `CHOICE` to `ATOM`."""
     match expr:
-        case Choose():
+        case Choose() | Default():
             return CHOICE
         case Logic(op):
             return OR if op == "or" else AND
         case Not():
             return NOT
-        case Comparison():
+        case Comparison() | IsNull():
             return COMPARED
+        case Convert():
+            return PRODUCT
         case Arithmetic(op):
             return SUM if op in _SUMS else PRODUCT
         case Shift():
@@ -81,6 +88,8 @@ def text(expr: Expr, least: int = CHOICE) -> str:
 
 def _text(expr: Expr) -> str:
     match expr:
+        case Literal(value, IntType(unit) | DecimalType(_, unit) as type) if unit is not None:
+            return f"{spell(value, type)} {unit_name(unit)}"
         case Literal(value, type):
             return spell(value, type)
         case Name(name):
@@ -92,6 +101,13 @@ def _text(expr: Expr) -> str:
         case Arithmetic(op, left, right) | Comparison(op, left, right) | Logic(op, left, right):
             before, behind = places_of(expr)
             return f"{text(left, before)} {op} {text(right, behind)}"
+        case IsNull(operand, negated):
+            return f"{text(operand, SUM)} is {'not ' if negated else ''}null"
+        case Convert(operand, unit):
+            name = unit_name(unit if unit.scales or unit.powers else None)
+            return f"{text(operand, PRODUCT)} as {f'({name})' if '/' in name else name}"
+        case Default(value, fallback):
+            return f"{text(value, OR)} else {text(fallback)}"
         case Shift(date, op, amount):
             before, behind = places_of(expr)
             return f"{text(date, before)} {op} {text(amount, behind)} {unit_text(expr)}"
@@ -124,8 +140,10 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return ()
         case FieldOf(record):
             return (record,)
-        case Negate(operand) | Not(operand):
+        case Negate(operand) | Not(operand) | IsNull(operand) | Convert(operand):
             return (operand,)
+        case Default(value, fallback):
+            return (value, fallback)
         case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
             return (left, right)
         case Shift(date, _, amount):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from guard.procedure import wording
-from guard.procedure.faults import quoted
 from guard.procedure.model import Always, Confirm, Demand, Effect, End, Invoke, Origin, Say, Tool, ToolStep
 from guard.procedure.nodes import Expr, Name
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
@@ -25,12 +24,9 @@ STEPS = frozenset({"invoke", "confirm", "say"})
 
 def tool(word: Token, parameters: tuple[Parameter, ...], result: Type, effect: Token, faults: Faults) -> Tool:
     """Read a tool's declaration, but for its types."""
-    if effect not in list(Effect):
-        faults(span(effect), f"a tool reads or writes, found {quoted(effect)}", "write reads or writes")
     if word in list(Effect):
         faults(span(word), f"{word.value!r} stands for all tools that do", "take another name")
-    does = Effect.READS if effect == Effect.READS else Effect.WRITES
-    return Tool(str(word), parameters, result, does, span(word))
+    return Tool(str(word), parameters, result, Effect(str(effect)), span(word))
 
 
 def rule(node: Node, faults: Faults) -> Always:

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from fractions import Fraction
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts: declared names with their powers, and what one of it is in units by themselves.
+
+    `EUR/kg` has the powers EUR 1 and kg -1. One g is `factor` 1/1000 of the `base` kg; a scale such as
+    thousand is 1000 of nothing.
+    """
+
+    scales: tuple[tuple[str, int], ...]
+    powers: tuple[tuple[str, int], ...]
+    factor: tuple[int, int]
+    base: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IntType:
-    """Whole numbers."""
+    """Whole numbers, of a unit or by themselves."""
+
+    unit: Unit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +35,7 @@ class DecimalType:
     """Exact numbers, shown with at least `places` decimals; None: as many as the value needs."""
 
     places: int | None = None
+    unit: Unit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,18 @@ class RecordType:
     name: str | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalType:
+    """A value of a type, or `null`. The type is no text and not optional itself."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True)
+class NullType:
+    """`null` and nothing else: what the word alone is of."""
+
+
 Type = (
     IntType
     | DecimalType
@@ -98,13 +128,24 @@ Type = (
     | NothingType
     | ListType
     | RecordType
+    | OptionalType
+    | NullType
 )
+
+
+class Null(Enum):
+    """The value that says there is none. Python's None stands for what the guard does not have at all."""
+
+    NULL = None
+
+
+NULL: Final = Null.NULL
 
 # A value of the language. Numbers are exact: `int`, or `Fraction` where there are decimals. A list is
 # a tuple; a record is a dict in the order of its fields and is never changed. `bool` is a truth value
 # although Python makes it a number, and a `datetime` is a moment although Python makes it a date: ask for
 # them first.
-Value = bool | int | Fraction | date | datetime | str | tuple["Value", ...] | dict[str, "Value"]
+Value = bool | int | Fraction | date | datetime | str | Null | tuple["Value", ...] | dict[str, "Value"]
 
 
 class Rounding(StrEnum):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from guard.procedure.bindings import given_type, target_span, types_of
+from guard.procedure.bindings import given_type, known_in, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
 from guard.procedure.clock import check_clock
-from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain
-from guard.procedure.examples import check_example
-from guard.procedure.expression import Scope, infer
+from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain, is_known
+from guard.procedure.examples import check_default, check_example
+from guard.procedure.expression import Scope, conversions, infer, null_advice, null_problem
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
-from guard.procedure.lattice import is_number, kind_text, takes, type_text
+from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, type_text
 from guard.procedure.library import PASSING
 from guard.procedure.listing import expressions, walk
+from guard.procedure.measured import unit_advice
 from guard.procedure.model import (
     AnyOrder,
     Assign,
@@ -50,6 +51,8 @@ from guard.procedure.nodes import (
     Negate,
     RecordOf,
 )
+from guard.procedure.plainly import unitless
+from guard.procedure.presence import Paths
 from guard.procedure.rules import check_rules
 from guard.procedure.tables import check_table
 from guard.procedure.text import binding, parts, text
@@ -60,6 +63,7 @@ from guard.procedure.types import (
     EnumType,
     IntType,
     ListType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -68,7 +72,7 @@ from guard.procedure.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from guard.errors import Problem
     from guard.source import Source, Span
@@ -115,8 +119,11 @@ class _Procedure:
 
     def check(self) -> None:
         labels: dict[str, Step] = {}
+        known = known_in(self.procedure, self.scope)
+        for parameter in self.procedure.parameters:
+            check_default(parameter, self.faults)
         for step in walk(self.procedure.body):
-            self._step(step)
+            self._in(step, known)
             for label, labelled in _labels(step):
                 first = labels.setdefault(label, labelled)
                 if first is not labelled:
@@ -127,6 +134,20 @@ class _Procedure:
             for expression in expressions(step):
                 self._percents(expression)
                 self._counted_conditions(expression)
+
+    def _in(self, step: Step, known: Mapping[str, Paths]) -> None:
+        """Check a step in the scope of what is known not to be null in front of it."""
+        if isinstance(step, If):
+            for branch in step.branches:
+                if branch.condition is not None:
+                    self._where(known.get(branch.number))._condition(  # noqa: SLF001 (its own kind)
+                        branch.condition, f"behind {branch.keyword}"
+                    )
+        else:
+            self._where(known.get(step.number))._step(step)  # noqa: SLF001 (its own kind)
+
+    def _where(self, paths: Paths | None) -> _Procedure:
+        return replace(self, scope=self.scope.knowing(paths)) if paths else self
 
     def _step(self, step: Step) -> None:
         match step:
@@ -141,10 +162,8 @@ class _Procedure:
                 check_tool_step(step, self.scope, self.faults)
             case Extract() | Judge():
                 self._decision(step)
-            case If(branches=branches):
-                for branch in branches:
-                    if branch.condition is not None:
-                        self._condition(branch.condition, f"behind {branch.keyword}")
+            case If():
+                pass  # its arms have been checked one by one
             case For(items=items):
                 self._items(items)
             case While(condition=condition):
@@ -176,7 +195,9 @@ class _Procedure:
         found = infer(step.expression, self.scope, self.faults)
         if found is None:
             return
-        if step.places is not None and not is_number(found):
+        if step.places is not None and may_be_null(found):
+            self.faults(step.expression.at, *null_problem(step.expression, found))
+        elif step.places is not None and not is_number(found):
             self.faults(
                 step.expression.at,
                 f"only numbers can be rounded, {_cut(step.expression)} is {kind_text(found)}",
@@ -199,7 +220,8 @@ class _Procedure:
             )
 
     def _unrounded(self, step: Assign) -> None:
-        quotient = next(_quotients(step.expression), None)
+        plain = unitless(step.expression, conversions(step.expression, self.scope))
+        quotient = next(_quotients(plain), None)
         if quotient is None:
             return
         if isinstance(step.expression, ListOf | RecordOf):
@@ -210,7 +232,9 @@ class _Procedure:
 
     def _decision(self, step: Extract | Judge) -> None:
         if step.where is not None:
-            self._condition(step.where, "behind where")
+            kind = step.type if is_known(step.type) else self.scope.variables.get(step.target)
+            inner = replace(self, scope=self.scope.bind(step.target, kind))
+            inner._condition(step.where, "behind where")  # noqa: SLF001 (its own kind)
         for name in step.sources:
             found = self.scope.variables.get(name)
             if step.quote and found is not None and not isinstance(found, TextType | StringType):
@@ -224,6 +248,9 @@ class _Procedure:
         found = infer(condition, self.scope, self.faults)
         if found is None or isinstance(found, BoolType):
             return
+        if may_be_null(found):
+            self.faults(condition.at, *null_problem(condition, found))
+            return
         advice = (
             f"compare it with something, as in `{text(condition)} > 0`"
             if is_number(found)
@@ -235,7 +262,9 @@ class _Procedure:
 
     def _items(self, items: Expr) -> None:
         found = infer(items, self.scope, self.faults)
-        if found is not None and not isinstance(found, ListType):
+        if found is not None and may_be_null(found):
+            self.faults(items.at, *null_problem(items, found))
+        elif found is not None and not isinstance(found, ListType):
             self.faults(
                 items.at,
                 f"a loop goes through a list, {_cut(items)} is {type_text(found)}",
@@ -246,12 +275,14 @@ class _Procedure:
         match expression, wanted:
             case _, _ if wanted == MYSTERY:
                 infer(expression, self.scope, self.faults)
+            case RecordOf() | ListOf((_, *_)), OptionalType(item):
+                self._result(expression, item)
             case RecordOf(), RecordType():
                 self._fields(expression, wanted)
             case Choose(condition, then, otherwise), _:
                 self._condition(condition, "behind if")
-                self._result(then, wanted)
-                self._result(otherwise, wanted)
+                for arm, holds in ((then, True), (otherwise, False)):
+                    replace(self, scope=self.scope.where(condition, holds=holds))._result(arm, wanted)  # noqa: SLF001 (its own kind)
             case ListOf(items), ListType(item):
                 for part in items:
                     self._result(part, item)
@@ -275,6 +306,16 @@ class _Procedure:
 
     def _misfit(self, expression: Expr, wanted: Type, found: Type) -> None:
         at, what = expression.at, _cut(expression)
+        if advice := null_advice(expression, found, wanted):
+            change = f"or write {type_text(wanted)}? behind ->" if wanted == self.procedure.result else ""
+            message = f"the result is {type_text(wanted)}, {what} may be null here"
+            self.faults(at, message, f"{advice}, {change}" if change else advice)
+            return
+        wanted, found = required(wanted), required(found)
+        if advice := unit_advice(expression, found, wanted):
+            message = f"the result is {type_text(wanted)}, {what} is {type_text(found)}"
+            self.faults(at, message, advice)
+            return
         match wanted, found:
             case DecimalType(int(places)), DecimalType() | PercentType():
                 message = f"the result is {type_text(wanted)}, {what} may have more decimals"

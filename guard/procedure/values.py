@@ -18,6 +18,7 @@ from unicodedata import normalize
 
 from guard.procedure.dates import is_date, kept, parse_date, parse_moment, spelled
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DatetimeType,
     DateType,
@@ -26,6 +27,9 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    Null,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     Rounding,
@@ -34,6 +38,7 @@ from guard.procedure.types import (
     Type,
     Value,
 )
+from guard.procedure.units import bare, unit_name
 
 DIGITS: Final = 40  # of a number in a trace, an input or a result
 STRING_LENGTH: Final = 10_000  # characters of a string; a text has no limit here
@@ -177,6 +182,11 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
             return _list_speller(_speller(item, json))
         case RecordType(fields):
             return _record_speller({field.name: _speller(field.type, json) for field in fields})
+        case OptionalType(item):
+            inner = _speller(item, json)
+            return lambda value: "null" if value is NULL else inner(value)
+        case NullType():
+            return lambda _: "null"
 
 
 def _spell_int(value: int) -> str:
@@ -198,6 +208,8 @@ def _record_speller(fields: Mapping[str, Speller]) -> Callable[[Mapping[str, Val
 def answer_text(value: Value, type: Type) -> str:  # noqa: A002
     """Give what a client reads: a scalar bare (strings without quotation marks), a list or record as JSON."""
     match type:
+        case OptionalType(item) if value is not NULL:
+            return answer_text(value, item)
         case StringType() | TextType() | EnumType():
             return str(value)
         case ListType() | RecordType():
@@ -229,6 +241,8 @@ def equal(left: Value, right: Value) -> bool:
 def wanted(type: Type) -> str:  # noqa: A002
     """Say what a type asks for, in words: `a whole number`, `one of "DE", "AT"`."""
     match type:
+        case IntType(unit) | DecimalType(_, unit) if unit is not None:
+            return f"{wanted(bare(type))}, in {unit_name(unit)}"
         case IntType():
             return "a whole number"
         case DecimalType(None):
@@ -255,6 +269,10 @@ def wanted(type: Type) -> str:  # noqa: A002
             return "a list"
         case RecordType(fields):
             return "a record of " + ", ".join(field.name for field in fields)
+        case OptionalType(item):
+            return f"{wanted(item)}, or null"
+        case NullType():
+            return "null"
 
 
 def conforms(value: Value, type: Type) -> str | None:  # noqa: A002
@@ -267,6 +285,9 @@ def conforms(value: Value, type: Type) -> str | None:  # noqa: A002
 
 def _misfit(value: Value, type: Type, path: str) -> str | None:  # noqa: A002
     match type:
+        case OptionalType(item):
+            reason = None if value is NULL else _misfit(value, item, path)
+            return f"{reason}, or null" if reason == wanted(item) else reason
         case ListType(item) if isinstance(value, tuple):
             inner = (_misfit(part, item, f"{path}[{index}]") for index, part in enumerate(value))
             return next(filter(None, inner), None)
@@ -297,6 +318,8 @@ def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
         case StringType() | TextType() if isinstance(value, str):
             return _bad_string(value, type)
         case EnumType(options) if isinstance(value, str) and normalize("NFC", value) in options:
+            return None
+        case NullType() if value is NULL:
             return None
     return wanted(type)
 
@@ -346,6 +369,10 @@ def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
             return _coerce_list(value, item) if isinstance(value, tuple) else None
         case RecordType():
             return _coerce_record(value, type) if isinstance(value, dict) else None
+        case OptionalType(item):
+            return NULL if value is NULL else coerce(value, item)
+        case NullType():
+            return value if value is NULL else None
 
 
 def _coerce_list(value: tuple[Value, ...], item: Type) -> Value | None:
@@ -374,6 +401,8 @@ def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
     and what was found.
     """
     match type:
+        case OptionalType(item):
+            return NULL if raw is None or raw is NULL else from_json(raw, item, path)
         case IntType() | DecimalType() | PercentType():
             value: Value | None = _number_from_json(raw, text=not isinstance(type, IntType))
         case DateType():
@@ -433,15 +462,21 @@ def _number_from_decimal(raw: Decimal) -> Number | None:
 
 def _record_from_json(raw: Mapping[object, object], type: RecordType, path: str) -> Value:  # noqa: A002
     names = [field.name for field in type.fields]
-    missing = [name for name in names if name not in raw]
+    missing = [field.name for field in type.fields if field.name not in raw and not _may_lack(field.type)]
     if missing:
         raise ValueError(f"{_where(path)}expected {wanted(type)}, missing: {', '.join(missing)}")
     unknown = [_cut(name) for name in raw if name not in names]
     if unknown:
         raise ValueError(f"{_where(path)}expected {wanted(type)}, unknown: {', '.join(unknown[:5])}")
     return {
-        field.name: from_json(raw[field.name], field.type, f"{path}.{field.name}") for field in type.fields
+        field.name: from_json(raw.get(field.name), field.type, f"{path}.{field.name}")
+        for field in type.fields
     }
+
+
+def _may_lack(type: Type) -> bool:  # noqa: A002
+    """Whether JSON may leave a field of a type out, which makes it null."""
+    return isinstance(type, OptionalType)
 
 
 def _where(path: str) -> str:
@@ -459,7 +494,7 @@ def _cut(raw: object) -> str:
             return "an object"
         case int() if not -_LIMIT < raw < _LIMIT:
             return "a longer number"
-        case None:
+        case None | Null.NULL:
             return "null"
         case bool():
             return "true" if raw else "false"
@@ -474,6 +509,10 @@ def to_json(value: Value, type: Type) -> object:  # noqa: A002
     Dates and moments are strings in ISO 8601.
     """
     match value, type:
+        case Null.NULL, _:
+            return None
+        case _, OptionalType(item):
+            return to_json(value, item)
         case tuple(), ListType(item):
             return [to_json(part, item) for part in value]
         case dict(), RecordType(fields):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guard.errors import RequestError
+from guard.procedure.lattice import required
 from guard.procedure.types import (
     BoolType,
     DatetimeType,
@@ -15,6 +16,8 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -53,7 +56,8 @@ def check_format(response_format: object, result: Type, content: str) -> None:
 
 def _is_json(result: Type) -> bool:
     """Whether the answer, which gives scalars bare, is JSON."""
-    return not isinstance(result, StringType | TextType | EnumType | PercentType | DateType | DatetimeType)
+    bare = StringType | TextType | EnumType | PercentType | DateType | DatetimeType
+    return not isinstance(required(result), bare)
 
 
 class _Schema:
@@ -103,9 +107,9 @@ class _Schema:
             and not set(type_.options) & set(filter(_is_text, allowed))
         ):
             return f"none of {', '.join(map(repr, type_.options))} is allowed{_at(path)}"
-        match type_:
-            case RecordType():
-                return self._misfit_record(type_, schema, path, depth)
+        match required(type_):
+            case RecordType() as record:
+                return self._misfit_record(record, schema, path, depth)
             case ListType(item) if "items" in schema:
                 return self._misfit(item, schema["items"], f"{path}[]", depth - 1)
             case _:
@@ -152,6 +156,10 @@ def _json_types(type_: Type) -> set[str]:
             return {"boolean"}
         case ListType():
             return {"array"}
+        case OptionalType(item):
+            return _json_types(item) | {"null"}
+        case NullType():
+            return {"null"}
         case RecordType():
             return {"object"}
         case StringType() | TextType() | EnumType() | DateType() | DatetimeType():
@@ -161,7 +169,7 @@ def _json_types(type_: Type) -> set[str]:
 
 
 def _name(type_: Type) -> str:
-    return type(type_).__name__.removesuffix("Type").lower()
+    return type(required(type_)).__name__.removesuffix("Type").lower()
 
 
 def _at(path: str) -> str:

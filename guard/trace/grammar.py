@@ -13,7 +13,7 @@ from typing import Final
 from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
 from guard.procedure.dates import parse_date, parse_moment, whats_wrong
-from guard.procedure.types import Value
+from guard.procedure.types import NULL, Value
 from guard.procedure.values import DIGITS, parse_number
 from guard.trace.events import (
     Begin,
@@ -302,6 +302,8 @@ class _Reader:
                 return self._string(token)
             case "true" | "false", _:
                 return tree.data == "true"
+            case "null", _:
+                return NULL
             case "list", cells:
                 return tuple(self._value(part) for part in _alone(cells))
             case "record", fields:
@@ -363,7 +365,7 @@ def _alone(cells: list[_Node | Token]) -> Iterator[_Node]:
 
 def _is_value(tree: _Node) -> bool:
     match tree.data, tree.children:
-        case "number" | "date" | "datetime" | "string" | "true" | "false", _:
+        case "number" | "date" | "datetime" | "string" | "true" | "false" | "null", _:
             return True
         case "negate", [Tree(data="number")]:
             return True

@@ -13,9 +13,11 @@ from typing import Final
 
 from guard.procedure.execute import Program, head, reference
 from guard.procedure.expected import Expected, Form
+from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk
 from guard.procedure.model import AnyOrder, Extract, If, Judge, OneOf, Step, StepKind, While
-from guard.procedure.types import ListType, RecordType, TextType, Type, Value
+from guard.procedure.types import NULL, ListType, OptionalType, RecordType, TextType, Type, Value
+from guard.procedure.units import counts
 from guard.procedure.values import spell
 from guard.trace.render import begin, default_quotes, end, line
 
@@ -58,6 +60,15 @@ _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
     "Behind such a value write `<-` and the words of the text that say so, "
     "in quotes and exactly as they stand there."
+)
+
+_NULL: Final = "Where the text does not say a value whose type ends in `?`, write `null`."
+_NULL_QUOTED: Final = (
+    "Where the text does not say a value whose type ends in `?`, write `null`, without a quote."
+)
+
+_UNIT: Final = (
+    "What stands behind the type of such a value is its unit: write the number in that unit, alone."
 )
 
 
@@ -117,6 +128,10 @@ def _rules(program: Program) -> Iterator[str]:
         yield _READ
     if any(step.quote for step in read):
         yield _QUOTE
+    if any(counts(step.type) for step in read):
+        yield _UNIT
+    if any(holds_null(step.type) for step in read):
+        yield _NULL_QUOTED if any(step.quote and may_be_null(step.type) for step in read) else _NULL
 
 
 def _steps(program: Program) -> Iterator[Step]:
@@ -156,7 +171,7 @@ def _example(program: Program) -> str:
 def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
     """Choose a quote that shows what quotes are for: words around the value, where they can be found."""
     decision = expected.decision
-    if decision is None or not decision.quote:
+    if decision is None or not decision.quote or value is NULL:
         return ()
     for word in _leaves(value, decision.type):
         for _, text in decision.sources:
@@ -169,6 +184,8 @@ def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
 def _leaves(value: Value, kind: Type) -> Iterator[str]:
     """The parts of a value as they may stand in a text."""
     match value, kind:
+        case _, OptionalType(item=item):
+            yield from () if value is NULL else _leaves(value, item)
         case tuple(), ListType(item=item):
             for one in value:
                 yield from _leaves(one, item)

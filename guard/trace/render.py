@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected
-from guard.procedure.types import StringType, Value
+from guard.procedure.types import NULL, StringType, Value
 from guard.procedure.values import spell
 
 HOLE: Final = "…"  # in outlines, where the guard does not know what must stand
@@ -103,7 +103,9 @@ def trace(
     given = quotes or {}
     lines = [
         line(
-            expected, value if expected.decision else None, given.get(expected.path, default_quotes(expected))
+            expected,
+            value if expected.decision else None,
+            given.get(expected.path, () if value is NULL else default_quotes(expected)),
         )
         for expected, value in steps
     ]

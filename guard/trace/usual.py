@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from guard.procedure.dates import DATE, MOMENT, parse_date, parse_moment
-from guard.procedure.types import Value
+from guard.procedure.types import NULL, Value
 from guard.procedure.values import parse_number
 from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string
@@ -23,7 +23,7 @@ VALUES: Final = 500  # in the list or record of a line; longer ones are for the 
 QUOTES: Final = 100  # behind a line
 
 # Words of the grammar that are no names where a value may stand.
-_WORDS: Final = "true|false|do|if|then|else|and|or|not|in|div|mod|for"
+_WORDS: Final = "true|false|null|do|if|then|else|and|or|not|in|div|mod|for"
 _REPEATED: Final = re.compile(r"(?<=[])])([*+?])")
 _ARITHMETIC: Final = "(?:[-+*/]|div|mod)"
 _DATED: Final = re.compile("[0-9]{4}-[0-9]")
@@ -62,12 +62,12 @@ def _patterns() -> _Patterns:
         for terminal in ("PATH", "NAME", "NUMBER", "DATE", "DATETIME", "STRING", "TIME_UNIT", "MONTH_END")
     )
     name = f"(?!(?:{_WORDS})(?![A-Za-z0-9_])){name}"
-    constant = f"{string}|true(?![A-Za-z0-9_])|false(?![A-Za-z0-9_])|{name}(?:\\.{name})*+"
+    constant = f"{string}|(?:true|false|null)(?![A-Za-z0-9_])|{name}(?:\\.{name})*+"
     working = _working(f"(?>{number}|{constant})", name)
     # Dates are tried for apart: a line without them is read in a fraction of the time.
     dated = _working(f"(?>{moment}|{date}|{number}|{constant})", name, f"(?: {unit}(?: {mode})?+)?+")
-    value = f"(?:-?{number}|{string}|true|false)"
-    dated_value = f"(?:{moment}|{date}|-?{number}|{string}|true|false)"
+    value = f"(?:-?{number}|{string}|true|false|null)"
+    dated_value = f"(?:{moment}|{date}|-?{number}|{string}|true|false|null)"
     words = "if|elif|while|try|require|check|return|deny|escalate"
     head = f"(?:{name} =|{words}|for {name} in {name}(?:\\.{name})*+ =)"
     start = f"(?P<path>{path}) (?P<head>{head}) "
@@ -92,7 +92,7 @@ def _working(bare: str, name: str, shift: str = "") -> str:
     if shift:
         product = f"-?{group}(?: (?:[*/]|div|mod) -?{group})*+"
         total = f"(?>{product}(?: [-+] {product}{shift})*+)"
-    test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total})?+)"
+    test = f"(?>(?:not )?+{total}(?: (?:[=!<>]=|[<>]) {total}| is (?:not )?+null(?![A-Za-z0-9_]))?+)"
     return f"(?>{test}(?: (?:and|or) {test})*+)"
 
 
@@ -172,6 +172,8 @@ def _scalar(text: str) -> Value | None:
     match text:
         case "true" | "false":
             return text == "true"
+        case "null":
+            return NULL
         case _ if text[0] == '"':
             return read_string(text)
         case _ if text[4:5] == "-":

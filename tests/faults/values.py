@@ -10,6 +10,7 @@ from typing import Final
 
 from guard.procedure.expected import Cell, Decision, Expected
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DatetimeType,
     DateType,
@@ -18,6 +19,8 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -46,6 +49,8 @@ def others(spelling: str) -> list[str]:
     """Spellings of other values: not equal to this one, nor to anything that would be rounded to it."""
     if spelling in _FLIPPED:
         return [_FLIPPED[spelling]]
+    if spelling == "null":
+        return ["7", '"null"']
     if spelling.startswith('"'):
         return [f'{spelling[:-1]}x"', '"Something else."'] if len(spelling) < 10_000 else []
     if DATE.fullmatch(spelling):
@@ -158,6 +163,10 @@ def _of_another_type(type_: Type) -> list[str]:
             return ["1", '"2026-06-01T09:30:00+00:00"', "2026-06-01"]
         case StringType() | TextType():
             return ["1", "true", "[]"]
+        case OptionalType(item=item):
+            return [*_of_another_type(item), '"null"'] if not isinstance(item, StringType) else ["1", "[]"]
+        case NullType():
+            return ["0", '"null"']
         case NothingType():
             return []
 
@@ -201,7 +210,7 @@ def ungrounded(sample: Sample, index: int) -> Iterator[Mutant]:
         return
     [spot] = spots(expected, value)
     kept = sample.lines[index + 1][: spot.value_at + len(spot.value or "")]
-    if decision.quote:
+    if decision.quote and value is not NULL:
         yield changed_line(sample, index, kept, "ungrounded_value", spot.value_at, name="ungrounded")
     for words in _foreign(decision):
         quote = f"{kept} <- {spell(words, StringType())}"

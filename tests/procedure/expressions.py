@@ -17,8 +17,11 @@ from guard.procedure.nodes import (
     Call,
     Choose,
     Comparison,
+    Convert,
+    Default,
     Expr,
     FieldOf,
+    IsNull,
     ListOf,
     Literal,
     Logic,
@@ -29,6 +32,7 @@ from guard.procedure.nodes import (
     Shift,
 )
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DatetimeType,
     DateType,
@@ -37,6 +41,9 @@ from guard.procedure.types import (
     FieldType,
     IntType,
     ListType,
+    Null,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     StringType,
@@ -63,6 +70,9 @@ VARIABLES: dict[str, Type] = {
     "xs": ListType(INT),
     "ls": ListType(LINE),
     "one": LINE,
+    "o": OptionalType(INT),
+    "p": OptionalType(MONEY),
+    "maybe": OptionalType(RecordType((FieldType("q", OptionalType(INT)),))),
     "due": DateType(),
     "paid": DateType(),
     "at": DatetimeType(),
@@ -96,6 +106,7 @@ SCOPE = Scope(VARIABLES, {"bulk": BULK})
 
 _ints = st.integers(-60, 60)
 _money = st.integers(-5000, 5000).map(lambda n: Fraction(n, 100))
+_null: st.SearchStrategy[Value] = st.just(NULL)
 _strings = st.sampled_from(["", "hinge", "oak panel", "x" * 40, "y" * 41])
 _line: st.SearchStrategy[Value] = st.fixed_dictionaries({"name": _strings, "qty": _ints, "price": _money})
 _dates = st.dates(date(1990, 1, 1), date(2040, 12, 31)) | st.sampled_from(
@@ -122,6 +133,9 @@ _values: dict[str, st.SearchStrategy[Value]] = {
     "xs": st.lists(_ints, max_size=10).map(tuple),
     "ls": st.lists(_line, max_size=10).map(tuple),
     "one": _line,
+    "o": _null | _ints,
+    "p": _null | _money,
+    "maybe": _null | st.fixed_dictionaries({"q": _null | _ints}),
     "due": _dates,
     "paid": _dates,
     "at": _moments,
@@ -221,9 +235,31 @@ def numbers(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Expr]
         ),
         st.sampled_from([Call("bulk", (Name("i"),)), Call("len", (Name("ls"),)), Call("sum", (Name("xs"),))]),
     ]
+    options.append(_filled(less, conditions(depth - 1, inner)))
     if inner is None:
         options.append(_aggregates(["sum", "min", "max", "count"], numbers, depth))
     return st.one_of(options)
+
+
+_nullable: st.SearchStrategy[Expr] = st.sampled_from([Name("o"), Name("p")])
+_MAYBE = Name("maybe")
+
+
+def _filled(values: st.SearchStrategy[Expr], tests: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    """Numbers made of such as may be null."""
+    null = Literal(NULL, NullType())
+    return st.one_of(
+        st.builds(Default, _nullable, values),
+        st.builds(lambda c, x, y: Default(Choose(c, x, null), y), tests, _nullable | values, values),
+        st.builds(lambda x, y, z: Choose(IsNull(x), y, Arithmetic("+", x, z)), _nullable, values, values),
+        st.builds(
+            lambda y: Default(
+                Choose(IsNull(_MAYBE, negated=True), FieldOf(_MAYBE, "q"), null),
+                Choose(IsNull(_MAYBE), y, Literal(1, INT)),
+            ),
+            values,
+        ),
+    )
 
 
 @cache
@@ -266,6 +302,12 @@ def conditions(depth: int = 3, inner: str | None = None) -> st.SearchStrategy[Ex
         st.builds(Logic, st.sampled_from(["and", "or"]), less, less),
         less.map(Not),
         st.builds(Choose, less, less, less),
+        st.builds(IsNull, _nullable, st.booleans()),
+        st.builds(
+            lambda x, c: Logic("and", IsNull(x, negated=True), Logic("or", c, IsNull(x))), _nullable, less
+        ),
+        st.builds(lambda x, n: Logic("or", IsNull(x), Comparison("<", x, n)), _nullable, values),
+        st.builds(lambda x, n: Logic("and", Not(IsNull(x)), Comparison("==", n, x)), _nullable, values),
     ]
     if inner is None:
         options.append(_aggregates(["all", "any"], conditions, depth))
@@ -309,6 +351,7 @@ def _apart(later: Any, earlier: Any) -> int:
 
 PYTHON: dict[str, Any] = {
     "F": Fraction,
+    "NULL": NULL,
     "int": int,
     "T": lambda text: datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text),
     "later": _later,
@@ -350,6 +393,14 @@ def python(expr: Expr) -> str:
     match expr:
         case Literal(bool() as value):
             return str(value)
+        case Literal(Null.NULL):
+            return "NULL"
+        case Convert():
+            raise AssertionError(expr)  # units are settled before anything is computed
+        case IsNull(operand, negated):
+            return f"({python(operand)} is {'not ' if negated else ''}NULL)"
+        case Default(value, fallback):
+            return f"({python(fallback)} if {python(value)} is NULL else {python(value)})"
         case Literal(str() as value):
             return repr(value)
         case Literal(date() as value):

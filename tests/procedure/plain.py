@@ -285,6 +285,8 @@ class Walk:
 
     def finished(self, expr: n.Expr, kind: t.Type, places: int | None, mode: t.Rounding) -> tuple[Any, Any]:
         match expr, kind:
+            case n.RecordOf() | n.ListOf((_, *_)), t.OptionalType(item=inner):
+                return self.finished(expr, inner, places, mode)
             case n.RecordOf(fields), t.RecordType(fields=wanted):
                 parts = dict(fields)
                 both = {one.name: self.finished(parts[one.name], one.type, places, mode) for one in wanted}
@@ -293,6 +295,10 @@ class Walk:
                 pairs = [self.finished(one, item, places, mode) for one in items]
                 return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         value = self.of(expr, self.env)
+        if isinstance(kind, t.OptionalType):
+            kind = kind.item
+        if value is t.NULL:
+            return value, value
         if not isinstance(kind, t.IntType | t.DecimalType | t.PercentType):
             plain = isinstance(expr, n.Name | n.FieldOf)
             return value, self.of(expr, self.shown) if plain else value
@@ -331,6 +337,13 @@ class Walk:
                 return later(self.of(moment, env), many if op == "+" else -many, unit, mode)
             case n.Comparison(op=op, left=left, right=right):
                 return compared(op, self.of(left, env), self.of(right, env))
+            case n.IsNull(operand=operand, negated=negated):
+                return (self.of(operand, env) is t.NULL) != negated
+            case n.Default(value=left, fallback=right):
+                found = self.of(left, env)
+                return self.of(right, env) if found is t.NULL else found
+            case n.Convert():
+                raise AssertionError(expr)  # units are settled before anything is computed
             case n.Not(operand=operand):
                 return not self.of(operand, env)
             case n.Logic(op="and", left=left, right=right):
@@ -525,6 +538,8 @@ def fits(cell: m.Cell, value: Any) -> bool:
             return True
         case m.ValuesCell(values=values):
             return any(one.value == value for one in values)
+        case m.RangeCell() if value is t.NULL:
+            return False
         case m.RangeCell(low=low, high=high, low_included=with_low, high_included=with_high):
             above = low is None or value > low.value or (with_low and value == low.value)
             below = high is None or value < high.value or (with_high and value == high.value)

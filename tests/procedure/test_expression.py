@@ -730,7 +730,7 @@ def test_what_is_known_of_a_value_or_working_stays_true(
         if isinstance(part, str)
         else ".*"
         if part.free
-        else r'(-?[\d.]+%?|\d{4}-[\d:T+-]+|true|false|"[^"]*"|s|one\.name|\(-[\d.]+%?\))'
+        else r'(-?[\d.]+%?|\d{4}-[\d:T+-]+|true|false|"[^"]*"|s|one\.name|null|maybe|\(-[\d.]+%?\))'
         for part in made.working(partial)
     )
     assert re.fullmatch(pattern, written), (pattern, written)

@@ -107,10 +107,10 @@ procedure p(a: int) -> decimal(2)
     assert step["expression"]["right"] == {
         "node": "Literal",
         "value": "0.1",
-        "type": {"node": "DecimalType", "places": 2},
+        "type": {"node": "DecimalType", "places": 2, "unit": None},
     }
     assert step["expression"]["left"]["op"] == "*"
     [table] = data["tables"]
     assert table["rows"][0]["cells"][0]["low"]["value"] == "1"
     assert table["rows"][0]["result"]["value"] == "0.125"
-    assert data["variables"]["a"] == {"node": "IntType"}
+    assert data["variables"]["a"] == {"node": "IntType", "unit": None}

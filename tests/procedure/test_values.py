@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DatetimeType,
     DateType,
@@ -22,6 +23,8 @@ from guard.procedure.types import (
     IntType,
     ListType,
     NothingType,
+    NullType,
+    OptionalType,
     PercentType,
     RecordType,
     Rounding,
@@ -318,6 +321,7 @@ types: st.SearchStrategy[Type] = st.recursive(
     scalars,
     lambda inner: st.one_of(
         st.builds(ListType, inner),
+        st.builds(OptionalType, inner.filter(lambda kind: not isinstance(kind, OptionalType | TextType))),
         st.lists(st.builds(FieldType, names, inner), min_size=1, max_size=3, unique_by=lambda f: f.name).map(
             lambda fields: RecordType(tuple(fields))
         ),
@@ -356,6 +360,10 @@ def values_of(kind: Type) -> st.SearchStrategy[Value]:
             return st.lists(values_of(item), max_size=3).map(tuple)
         case RecordType(fields):
             return st.fixed_dictionaries({field.name: values_of(field.type) for field in fields})
+        case OptionalType(item):
+            return st.just(NULL) | values_of(item)
+        case NullType():
+            return st.just(NULL)
 
 
 typed = types.flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind)))
