@@ -77,11 +77,14 @@ def _bracketed(inner: int) -> list[Node]:
     each = sequence(
         Literal(" for "), NAME, Literal(" in "), expression, optional(Literal(" if "), expression)
     )
-    arguments = sequence(expression, choice(each, Repeat(sequence(Literal(", "), expression), 0, ARGUMENTS)))
+    ordered = sequence(each, optional(Literal(" by "), expression), optional(Literal(" desc")))
+    further = Repeat(sequence(Literal(", "), expression), 0, ARGUMENTS)
+    arguments = sequence(expression, choice(ordered, further))
     return [
         _member(sequence(Literal("("), expression, Literal(")"))),
         sequence(NAME, Literal("("), optional(arguments), Literal(")")),
         sequence(Literal("["), optional(_series(cell)), Literal("]")),
+        sequence(Literal("["), expression, each, Literal("]")),
         sequence(Literal("{"), optional(_series(field)), Literal("}")),
     ]
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from guard.procedure.evaluate import Compiled, Env, compiled
+from guard.procedure.evaluate import Compiled, compiled
 from guard.procedure.expected import UNKNOWN, Cell, Form, Unknown, Working, assemble
 from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import depth, is_number
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
+from guard.procedure.passes import Env
 from guard.procedure.plain import Operands, Plain, plain
 from guard.procedure.text import text
 from guard.procedure.types import DecimalType, IntType, ListType, RecordType, Rounding, Type, Value

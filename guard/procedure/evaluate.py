@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from guard.errors import InvalidState
 from guard.procedure.dates import between
-from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
+from guard.procedure.expected import UNKNOWN, Hole, Working
 from guard.procedure.expression import Scope, infer
-from guard.procedure.functions import EvaluationError, arithmetic, shift
+from guard.procedure.functions import arithmetic, shift
 from guard.procedure.lattice import is_time
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.lists import ordered
@@ -37,8 +37,8 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
+from guard.procedure.passes import Env, Evaluate, Passes, has_aggregate
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, binding, names, places_of, text, unit_text
-from guard.procedure.text import parts as parts_of
 from guard.procedure.types import (
     BoolType,
     EnumType,
@@ -48,18 +48,13 @@ from guard.procedure.types import (
     StringType,
     TextType,
     Type,
-    Value,
 )
 from guard.procedure.values import Unspellable, spell, speller
 from guard.source import Span
 
 SHOWN_STRING: Final = 40  # characters of a string that still stands by value
-MOST_PASSES: Final = 250_000  # of aggregates inside one another, all taken together
-PASSES: Final = " passes"  # where an environment counts those; no variable has a blank
 SHOWN_TERMS: Final = 8  # terms of an aggregate that still stand by value
 
-Env = dict[str, Value | Unknown]
-Evaluate = Callable[[Env], Any]  # gives a Value, or UNKNOWN where it hangs on what nobody has decided
 Show = Callable[[Env, Env], str | Hole | Working]
 Part = str | Show
 
@@ -348,7 +343,7 @@ class _Compiler:
         term = inner.of(expr.term)
         condition = None if expr.condition is None else inner.of(expr.condition).evaluate
         within = (part for part in (expr.term, expr.condition, expr.key) if part is not None)
-        passes = _Passes(expr.variable, items.evaluate, condition, any(map(_has_aggregate, within)))
+        passes = Passes(expr.variable, items.evaluate, condition, any(map(has_aggregate, within)))
         collect = self._collected(expr)
         kind, written = self._type(expr), self._written(expr)
         compute = term.evaluate if expr.key is None else _paired(term.evaluate, inner.of(expr.key).evaluate)
@@ -501,66 +496,3 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "in": lambda left, right: left in right,
     "not in": lambda left, right: left not in right,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Passes:
-    """The passes of an aggregate over its list."""
-
-    variable: str
-    items: Evaluate
-    condition: Evaluate | None
-    around: bool  # there are other aggregates in it
-
-    def over(
-        self, env: Env, shown: Env, term: Callable[[], Any], most: int | None = None
-    ) -> list[Any] | None:
-        """Compute a term for each item that the condition lets through.
-
-        None where the items or a condition are not known. Stops behind `most` terms and one more.
-        """
-        items = self.items(env)
-        if items is UNKNOWN:
-            return None
-        inside = self._counted(env, len(items))
-        terms: list[Any] = []
-        before = env.get(self.variable), shown.get(self.variable)
-        try:
-            for item, seen in zip(items, items if env is shown else self.items(shown), strict=False):
-                env[self.variable], shown[self.variable] = item, seen
-                passes = True if self.condition is None else self.condition(env)
-                if passes is UNKNOWN:
-                    return None
-                if passes:
-                    terms.append(term())
-                    if most is not None and len(terms) > most:
-                        break
-        finally:
-            _restore(env, self.variable, before[0])
-            _restore(shown, self.variable, before[1])
-            if self.around and not inside:
-                env.pop(PASSES, None)
-        return terms
-
-    def _counted(self, env: Env, passes: int) -> bool:
-        """Count the passes of an aggregate that is in others; whether it is. Raises `EvaluationError`."""
-        made = env.get(PASSES)
-        if not isinstance(made, int):
-            if self.around:
-                env[PASSES] = 0
-            return False
-        env[PASSES] = made + passes
-        if made + passes > MOST_PASSES:
-            raise EvaluationError(f"lists are gone through more than {MOST_PASSES:,} times in one another")
-        return True
-
-
-def _has_aggregate(expr: Expr) -> bool:
-    return isinstance(expr, Aggregate) or any(map(_has_aggregate, parts_of(expr)))
-
-
-def _restore(env: Env, name: str, value: Value | Unknown | None) -> None:
-    if value is None:
-        env.pop(name, None)
-    else:
-        env[name] = value

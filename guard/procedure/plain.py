@@ -15,8 +15,9 @@ from itertools import count
 from operator import itemgetter
 from typing import Any, Final
 
-from guard.procedure.evaluate import Compiled, Env, Operand
+from guard.procedure.evaluate import Compiled, Operand
 from guard.procedure.nodes import Arithmetic, Comparison, Expr, Literal, Name
+from guard.procedure.passes import Env
 from guard.procedure.types import BoolType, IntType, Type
 from guard.procedure.values import DIGITS
 

@@ -13,10 +13,11 @@ from typing import Any, Final, Protocol
 
 from guard.errors import InvalidState
 from guard.procedure.cells import Body, Leaf
-from guard.procedure.evaluate import Compiled, Env, Part, render
+from guard.procedure.evaluate import Compiled, Part, render
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Pick, Ready, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
+from guard.procedure.passes import Env
 from guard.procedure.plain import LEAST, MOST, TRUTH
 from guard.procedure.text import text
 from guard.procedure.types import BoolType, IntType, StringType, Type, Value

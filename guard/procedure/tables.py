@@ -12,8 +12,8 @@ from guard.procedure.coverage import clashes, gap, is_empty
 from guard.procedure.dates import position
 from guard.procedure.expression import Scope, infer
 from guard.procedure.faults import Faults, suggestion
-from guard.procedure.functions import FUNCTIONS
 from guard.procedure.lattice import is_number, is_ordered, is_time, is_whole, type_text
+from guard.procedure.library import FUNCTIONS
 from guard.procedure.listing import range_text
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal

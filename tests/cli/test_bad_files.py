@@ -32,7 +32,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "deep fields": (HEAD + f"  return a{'.b' * 20_000}\n", "at most 50 operations"),
     "deep lists": (HEAD + f"  x = {'[' * 22}a{']' * 22}\n  return a\n", "at most 20 one within"),
     "deep comprehensions": (
-        HEAD + f"  x = {'[' * 22}a{''.join(f' for v{n} in [1]]' for n in range(30))}\n  return a\n",
+        HEAD + f"  x = {'[' * 22}a{''.join(f' for v{n} in [1]]' for n in range(22))}\n  return a\n",
         "at most 20 one within",
     ),
     "deep types": (f"procedure p(a: {'list of ' * 20_000}int) -> int\n  return 1\n", "at most 50 one within"),

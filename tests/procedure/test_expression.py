@@ -10,13 +10,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from guard.errors import InvalidState
-from guard.procedure.evaluate import Env, compiled
+from guard.procedure.evaluate import compiled
 from guard.procedure.expected import UNKNOWN, Hole, Working
 from guard.procedure.expression import Scope, infer
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import join, takes, type_text
 from guard.procedure.model import Numbers
 from guard.procedure.nodes import Expr, Literal
+from guard.procedure.passes import Env
 from guard.procedure.text import names, text
 from guard.procedure.types import (
     BoolType,
