@@ -24,7 +24,7 @@ from guard.check.quotes import Sources
 from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, retrace
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
-from guard.procedure.expected import Ending, EndKind, Expected, Unknown
+from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
 from guard.procedure.values import equal
@@ -174,7 +174,7 @@ class Checker:
     def feed(self, text: str) -> list[Judgement]:
         """Take a piece of the response, return what it settled."""
         judgements: list[Judgement] = []
-        if self._hold(text):
+        if "\n" not in text and self._hold(text):
             return judgements
         if self._closed:
             raise InvalidState("a checker was fed after it was closed")
@@ -423,7 +423,7 @@ class Checker:
     def _accept(self, due: Expected, line: RawLine, value: Value | None, out: list[Judgement]) -> None:
         decided = due.decision is not None
         carried = value if value is not None and decided else due.value
-        assert not isinstance(carried, Unknown)
+        assert carried is not UNKNOWN
         walk = self._walk
         if decided:
             walk.send(value)

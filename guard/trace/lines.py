@@ -89,9 +89,9 @@ class Lines:
         return lines
 
     def hold(self, text: str) -> bool:
-        """Take a piece without a line feed, if it exceeds no limit: what most pieces of a stream are."""
+        """Take a piece that has no line feed, if it exceeds no limit: what most pieces of a stream are."""
         held = self._held + len(text)
-        if "\n" in text or held > self._room:
+        if held > self._room:
             return False
         self._pieces.append(text)
         self._held = held
