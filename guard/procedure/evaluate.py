@@ -402,6 +402,9 @@ class _Compiler:
                 return UNKNOWN
             return collect(values)
 
+        if expr.key is not None or expr.descending:  # its terms alone do not say what they are sorted by
+            return self._made(expr, evaluate, (lambda env, shown: _one(written, env, shown),))
+
         def show(env: Env, shown: Env) -> str | Hole | Working:
             try:
                 terms = passes.over(env, shown, lambda: render(term.parts, env, shown), most=SHOWN_TERMS)
