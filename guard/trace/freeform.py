@@ -33,6 +33,7 @@ _LABEL: Final = re.compile(
     r"|(?:if|elif|require|check|return|deny|for)\b)))"
     r"[ \t]*+(?:\*\*|__)?+[ \t]*+(?:[:.)|]|[-–—](?=[ \t]))?+[ \t]*+(?:\*\*|__)?+[ \t]*+"  # noqa: RUF001
 )
+_HEADER: Final = re.compile(r"for[ \t]++[A-Za-z_]\w*+[ \t]++in\b[ \t]*+")
 _END: Final = re.compile(r"(?P<word>return|deny)\b[ \t]*+(?P<rest>[^\n]*)")
 _MARK: Final = re.compile(
     r"(?:####|\b(?:final[ \t]+(?:answer|value|result|number|total|output)|answer)\b)"
@@ -258,7 +259,11 @@ class _Reader:
         self._marks(start, end)
 
     def _chains(self, number: str | None, at: int, start: int, end: int) -> None:
-        found = list(chains(self._text, at, end, self._names))
+        if number is not None and (head := _HEADER.match(self._text, at, end)):
+            at = head.end()  # the list that a loop goes through is no name that the line gives a value
+            found = [replace(chain, name=None) for chain in chains(self._text, at, end, ())]
+        else:
+            found = list(chains(self._text, at, end, self._names))
         labelled = next((chain for chain in found if chain.name), found[-1] if found else None)
         if number is not None and labelled is None:
             self._take(number, None, (), start, end)

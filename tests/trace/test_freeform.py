@@ -118,6 +118,17 @@ def test_the_name_counts_more_than_the_number() -> None:
     assert values(read_freely("[2] S3 = 5", NAMES)) == {2: 5}
 
 
+def test_the_list_of_a_loop_is_no_name_that_its_line_gives_a_value() -> None:
+    source = (
+        "procedure p(a: int) -> int\n  xs = [a, 2]\n  s = 0\n"
+        "  for x in xs at most 3\n    s = s + x\n  return s\n"
+    )
+    reading = read_freely("1 xs = [1, 2]\n3 for x in xs = 2\n", load(source).procedures["p"])
+    assert [(seen.number, seen.name) for seen in reading.seen] == [("1", None), ("3", None)]
+    assert [part.value for part in reading.seen[1].parts] == [2]
+    assert [step.number for step in reading.missing] == ["2", "4"]
+
+
 PROGRAM = load(
     "procedure p(qty: int) -> int\n  net = qty * 3\n  if net > 10\n    fee = 0\n  else\n    fee = 2\n"
     '  require qty > 0 else deny "Nothing."\n  total = net + fee\n  return total\n'
