@@ -203,7 +203,7 @@ class _Inference:
                 self.problems(expr.at, f"{text(expr.record)!r} has no field {expr.name!r}", known)
             case other:
                 message = f"{text(expr.record)!r} is {type_text(other)} and has no fields"
-                self.problems(expr.at, message, "only records have fields")
+                self.problems(expr.at, message, _instead_of_field(expr))
         return None
 
     def _number(self, expr: Expr, scope: Scope, op: str) -> Type | None:
@@ -479,6 +479,12 @@ class _Inference:
                     f"a sort goes by numbers, strings or dates, {text(expr.key)!r} is {type_text(found)}"
                 )
                 self.problems(expr.key.at, message, "name a field of the item, such as by x.price")
+
+
+def _instead_of_field(expr: FieldOf) -> str:
+    """Say how what other languages have as a property is written."""
+    name = "len" if expr.name in ("length", "size", "count") else expr.name
+    return f"write {name}({text(expr.record)})" if name in FUNCTIONS else "only records have fields"
 
 
 def _instead(op: str, found: Type) -> str:

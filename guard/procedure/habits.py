@@ -217,6 +217,7 @@ _JUDGE: Final = 'write judge x: bool from note asking "...?"'
 _GROUP: Final = "write any order, and the steps below it, indented"
 _WAYS: Final = 'write one of, and below it, indented, try "..." with its steps'
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
+_BLOCK: Final = "leave the line out: a block ends where the indentation does"
 _FOREIGN: Final = {
     **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
     **dict.fromkeys(("foreach", "loop", "repeat"), _LOOP),
@@ -234,6 +235,8 @@ _FOREIGN: Final = {
     **dict.fromkeys(
         ("invoke", "use", "run", "execute"), "write call and the tool: x = call find_user(email)"
     ),
+    **dict.fromkeys(("end", "endif", "endfor", "endwhile"), _BLOCK),
+    "otherwise": "write else",
     "when": "write if",
     "unless": "write if not",
 }
@@ -270,6 +273,8 @@ def _reserved(at: Stumble) -> Finding | None:
     if token.type == "DO" and (at.wants_value or at.starts_step):
         advice = "write fee = do shipping(weight), and use fee below"
         return Finding(place(token), "a sub-procedure is carried out in a step of its own", advice)
+    if token.type == "ELSE" and "__ANON_1" in [other.type for other in at.rest]:
+        return Finding(place(token), "a table has no else", "write any => ... as its last row")
     advice = f"take another name, such as {token}_1"
     return Finding(place(token), f"{token.value!r} is a reserved word and cannot be a name", advice)
 
