@@ -40,6 +40,7 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
+from guard.procedure.numbers import Unspellable
 from guard.procedure.passes import Env, Evaluate, Passes, has_aggregate
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text, unit_text
 from guard.procedure.types import (
@@ -54,7 +55,7 @@ from guard.procedure.types import (
     TextType,
     Type,
 )
-from guard.procedure.values import Unspellable, spell, speller
+from guard.procedure.values import spell, speller
 from guard.source import Span
 
 SHOWN_STRING: Final = 40  # characters of a string that still stands by value
