@@ -9,8 +9,9 @@ from guard.check.quotes import Sources
 from guard.check.verdict import Kind
 from guard.procedure.expected import Cell, Decision, Expected, Unknown
 from guard.procedure.model import StepKind
+from guard.procedure.numbers import parse_number
 from guard.procedure.types import NULL, StringType, Value
-from guard.procedure.values import coerce, conforms, equal, parse_number, spell, wanted
+from guard.procedure.values import coerce, conforms, equal, spell, wanted
 from guard.trace import render
 from guard.trace.events import Fields, Items, Line, Scalar, Written
 from guard.trace.parser import same_working

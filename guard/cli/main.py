@@ -35,7 +35,7 @@ from guard.procedure.expected import EndKind, Form
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
 from guard.procedure.load import Library, load
-from guard.procedure.values import DIGITS
+from guard.procedure.numbers import DIGITS
 from guard.proxy.app import Addresses, run
 from guard.source import Source
 from guard.trace import prompt, render

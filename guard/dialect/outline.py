@@ -18,7 +18,8 @@ from guard.dialect.quotes import quotes
 from guard.dialect.tree import EMPTY, Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import working
 from guard.errors import InvalidState
-from guard.procedure.execute import Numbered, Program, head
+from guard.procedure.compile import Numbered, head
+from guard.procedure.execute import Program
 from guard.procedure.expected import Form
 from guard.procedure.groups import around
 from guard.procedure.lattice import may_be_null, required

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from guard.procedure.expression import advice_for
+from guard.procedure.advice import advice_for
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.lattice import kind_text, takes, type_text
 from guard.procedure.listing import walk

@@ -13,6 +13,7 @@ from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import depth, is_number, required
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
+from guard.procedure.numbers import Number, Unspellable, decimals_of, round_to
 from guard.procedure.passes import Env
 from guard.procedure.plain import Operands, Plain, plain
 from guard.procedure.text import text
@@ -27,7 +28,7 @@ from guard.procedure.types import (
     Type,
     Value,
 )
-from guard.procedure.values import Number, Unspellable, decimals_of, round_to, speller
+from guard.procedure.values import speller
 
 MOST_PARTS: Final = 100_000  # of a list, all that is in its items counted
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none

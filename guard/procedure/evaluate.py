@@ -15,7 +15,7 @@ from guard.errors import InvalidState
 from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Working
 from guard.procedure.expression import Scope, infer
-from guard.procedure.functions import EvaluationError, arithmetic, shift
+from guard.procedure.functions import arithmetic, shift
 from guard.procedure.lattice import is_time
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.lists import ordered
@@ -40,7 +40,9 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
+from guard.procedure.numbers import Unspellable
 from guard.procedure.passes import Env, Evaluate, Passes, has_aggregate
+from guard.procedure.strict import applied, paired, strict, there, unary
 from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text, unit_text
 from guard.procedure.types import (
     NULL,
@@ -54,7 +56,7 @@ from guard.procedure.types import (
     TextType,
     Type,
 )
-from guard.procedure.values import Unspellable, spell, speller
+from guard.procedure.values import spell, speller
 from guard.source import Span
 
 SHOWN_STRING: Final = 40  # characters of a string that still stands by value
@@ -66,6 +68,18 @@ Part = str | Show
 _ANY_BOOL: Final = Hole(BoolType(), free=True)
 _HOLE: Final = Hole(IntType())
 _spelled: Final = speller(IntType())
+
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "in": lambda left, right: left in right,
+    "not in": lambda left, right: left not in right,
+}
 
 
 class _OutOfSight(Exception):  # noqa: N818 (caught by the aggregate whose variable it is)
@@ -154,7 +168,7 @@ class _Compiler:
                 return self._field(expr)
             case Negate(operand):
                 inner = self.of(operand)
-                evaluate = _unary(lambda value: -value, inner.evaluate)
+                evaluate = unary(lambda value: -value, inner.evaluate)
                 return self._made(expr, evaluate, ("-", *_negated(inner)))
             case Arithmetic(op):
                 return self._binary(expr, arithmetic(op))
@@ -164,7 +178,7 @@ class _Compiler:
                 return self._binary(expr, _COMPARISONS[op])
             case IsNull(operand, negated):
                 inner = self.of(operand)
-                evaluate = _unary(lambda value: (value is NULL) is not negated, inner.evaluate)
+                evaluate = unary(lambda value: (value is NULL) is not negated, inner.evaluate)
                 return self._made(
                     expr, evaluate, (*_placed(inner, SUM), f" is {'not ' if negated else ''}null")
                 )
@@ -174,7 +188,7 @@ class _Compiler:
                 raise InvalidState("an expression was compiled that has units")
             case Not(operand):
                 inner = self.of(operand)
-                evaluate = _unary(lambda value: not value, inner.evaluate)
+                evaluate = unary(lambda value: not value, inner.evaluate)
                 return self._made(expr, evaluate, ("not ", *_placed(inner, NOT)))
             case Logic():
                 return self._logic(expr)
@@ -225,7 +239,7 @@ class _Compiler:
 
     def _operand(self, expr: Name | FieldOf, evaluate: Evaluate) -> Compiled:
         if text(expr) in self.scope.present:
-            evaluate = _there(evaluate, text(expr))
+            evaluate = there(evaluate, text(expr))
         parts = (self._shown(evaluate, self._type(expr), expr),)
         return Compiled(expr, self._type(expr), evaluate, parts, parts, single=True)
 
@@ -263,7 +277,7 @@ class _Compiler:
         parts = (*_placed(left, before), f" {expr.op} ", *_placed(right, behind))
         if isinstance(expr, Arithmetic) and is_time(left.type):
             op = between
-        return self._made(expr, _strict(op, left.evaluate, right.evaluate), parts)
+        return self._made(expr, strict(op, left.evaluate, right.evaluate), parts)
 
     def _shift(self, expr: Shift) -> Compiled:
         moment, amount = self.of(expr.date), self.of(expr.amount)
@@ -275,7 +289,7 @@ class _Compiler:
             f" {unit_text(expr)}",
         )
         op = shift(expr.op, expr.unit, expr.mode)
-        return self._made(expr, _strict(op, moment.evaluate, amount.evaluate), parts)
+        return self._made(expr, strict(op, moment.evaluate, amount.evaluate), parts)
 
     def _logic(self, expr: Logic) -> Compiled:
         told = self.scope.where(expr.left, holds=expr.op == "and")
@@ -353,7 +367,7 @@ class _Compiler:
         call = call_shown(expr.function, arguments)
         table = self.scope.tables.get(expr.function)
         if table is not None:
-            evaluate = _applied(lookup(table), arguments)
+            evaluate = applied(lookup(table), [one.evaluate for one in arguments])
             result = self._shown_result(evaluate, table.result, expr)
             return Compiled(expr, table.result, evaluate, (result,), call)
         function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
@@ -362,7 +376,7 @@ class _Compiler:
         def apply(values: Sequence[Any]) -> Any:
             return function.apply(values[0] if one_list else values, rounding)
 
-        made = self._made(expr, _applied(apply, arguments), call)
+        made = self._made(expr, applied(apply, [one.evaluate for one in arguments]), call)
         return self._looked_up(made) if function.item else made
 
     def _looked_up(self, call: Compiled) -> Compiled:
@@ -393,7 +407,7 @@ class _Compiler:
         passes = Passes(expr.variable, items.evaluate, condition, any(map(has_aggregate, within)))
         collect = self._collected(expr)
         kind, written = self._type(expr), self._written(expr)
-        compute = term.evaluate if expr.key is None else _paired(term.evaluate, inner.of(expr.key).evaluate)
+        compute = term.evaluate if expr.key is None else paired(term.evaluate, inner.of(expr.key).evaluate)
         opening, closing = ("[", "]") if expr.function == "list" else (f"{expr.function}(", ")")
 
         def evaluate(env: Env) -> Any:
@@ -431,13 +445,13 @@ class _Compiler:
     # --- lists and records
 
     def _list(self, expr: ListOf, items: list[Compiled]) -> Compiled:
-        evaluate = _applied(tuple, items)
+        evaluate = applied(tuple, [one.evaluate for one in items])
         return self._made(expr, evaluate, ("[", *_separated(item.parts for item in items), "]"))
 
     def _record(self, expr: RecordOf, fields: list[tuple[str, Compiled]]) -> Compiled:
         keys = [name for name, _ in fields]
-        evaluate = _applied(
-            lambda values: dict(zip(keys, values, strict=True)), [value for _, value in fields]
+        evaluate = applied(
+            lambda values: dict(zip(keys, values, strict=True)), [value.evaluate for _, value in fields]
         )
         parts = _separated((f'"{name}": ', *value.parts) for name, value in fields)
         return self._made(expr, evaluate, ("{", *parts, "}"))
@@ -506,64 +520,3 @@ def _separated(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     for group in groups:
         flat.extend((", ", *group) if flat else group)
     return tuple(flat)
-
-
-# --- computing -----------------------------------------------------------------------------------
-
-
-def _there(evaluate: Evaluate, written: str) -> Evaluate:
-    """Give an operand that has been found not to be null. An override of that test may say otherwise."""
-
-    def found(env: Env) -> Any:
-        value = evaluate(env)
-        if value is NULL:
-            raise EvaluationError(f"{written} is null")
-        return value
-
-    return found
-
-
-def _unary(op: Callable[[Any], Any], operand: Evaluate) -> Evaluate:
-    def evaluate(env: Env) -> Any:
-        value = operand(env)
-        return UNKNOWN if value is UNKNOWN else op(value)
-
-    return evaluate
-
-
-def _paired(first: Evaluate, second: Evaluate) -> Evaluate:
-    def evaluate(env: Env) -> Any:
-        pair = first(env), second(env)
-        return UNKNOWN if pair[0] is UNKNOWN or pair[1] is UNKNOWN else pair
-
-    return evaluate
-
-
-def _strict(op: Callable[[Any, Any], Any], left: Evaluate, right: Evaluate) -> Evaluate:
-    def evaluate(env: Env) -> Any:
-        first, second = left(env), right(env)
-        return UNKNOWN if first is UNKNOWN or second is UNKNOWN else op(first, second)
-
-    return evaluate
-
-
-def _applied(function: Callable[[Sequence[Any]], Any], arguments: Sequence[Compiled]) -> Evaluate:
-    parts = tuple(argument.evaluate for argument in arguments)
-
-    def evaluate(env: Env) -> Any:
-        values = [part(env) for part in parts]
-        return UNKNOWN if any(value is UNKNOWN for value in values) else function(values)
-
-    return evaluate
-
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-    "in": lambda left, right: left in right,
-    "not in": lambda left, right: left not in right,
-}

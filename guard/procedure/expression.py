@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from guard.procedure.clock import TIMED
+from guard.procedure.advice import ORDER, advice_for, instead, meant, null_problem, nulls_left_out
 from guard.procedure.faults import suggestion
 from guard.procedure.lattice import (
     holds_null,
@@ -56,7 +56,7 @@ from guard.procedure.nodes import (
     Shift,
 )
 from guard.procedure.presence import NOTHING, Paths, path_of, told, without
-from guard.procedure.text import CHOICE, SUM, binding, text
+from guard.procedure.text import SUM, text
 from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
     BoolType,
@@ -73,7 +73,7 @@ from guard.procedure.types import (
     StringType,
     Type,
 )
-from guard.procedure.units import bare, unit_name, unit_of, with_unit
+from guard.procedure.units import bare, unit_of, with_unit
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help
@@ -188,7 +188,7 @@ class _Inference:
         if expr.name in scope.tables or expr.name in FUNCTIONS:
             self.problems(expr.at, f"{expr.name!r} is not a value", f"call it: {expr.name}(...)")
         else:
-            self.problems(expr.at, f"unknown name {expr.name!r}", _meant(expr.name, scope))
+            self.problems(expr.at, f"unknown name {expr.name!r}", meant(expr.name, scope.variables))
         return None
 
     def _field(self, expr: FieldOf, scope: Scope) -> Type | None:
@@ -212,7 +212,7 @@ class _Inference:
     def _numeric(self, expr: Expr, found: Type | None, op: str) -> Type | None:
         if found is None or is_number(found):
             return found
-        advice = _instead(op, found)
+        advice = instead(op, found)
         self.problems(expr.at, f"{op!r} needs a number, {text(expr)!r} is {kind_text(found)}", advice)
         return None
 
@@ -251,7 +251,7 @@ class _Inference:
             self._compared_null(expr, left)
             return BoolType()
         left, right = self._there(expr.left, left), self._there(expr.right, right)
-        if expr.op in _ORDER and not (is_time(left) or is_time(right)):
+        if expr.op in ORDER and not (is_time(left) or is_time(right)):
             self._order(expr, left, right)
             if left is not None and right is not None and is_number(left) and is_number(right):
                 same_unit(expr, left, right, self.problems)
@@ -339,7 +339,7 @@ class _Inference:
         if is_string(found) and not is_number(other):
             return  # the other side is what cannot be compared, or has been complained about
         message = f"{expr.op!r} needs a number, {text(side)!r} is {kind_text(found)}"
-        self.problems(side.at, message, _instead(expr.op, found))
+        self.problems(side.at, message, instead(expr.op, found))
 
     def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
         if isinstance(items, ListType):
@@ -418,7 +418,7 @@ class _Inference:
             given = ", ".join(map(type_text, known)) or "nothing"
             message = f"{expr.function!r} does not take ({given})"
             self.problems(
-                expr.at, message, _nulls_left_out(expr, known) or f"write it as {function.signature}"
+                expr.at, message, nulls_left_out(expr, known) or f"write it as {function.signature}"
             )
         return result
 
@@ -481,98 +481,11 @@ class _Inference:
                 self.problems(expr.key.at, message, "name a field of the item, such as by x.price")
 
 
-def _instead(op: str, found: Type) -> str:
-    """Say what to write where a number is wanted and there is something else."""
-    match op, found:
-        case "+", ListType():
-            return "write append(list, item) for one item more, concat(a, b) for two lists"
-        case "+", _ if is_string(found):
-            return "write concat(a, b) to put strings together, number(s) to read a number from one"
-        case _, ListType() if op in _ORDER:
-            return "compare len(list), or one item with at(list, 1)"
-        case _, _ if op in _ORDER and is_string(found):
-            return "compare two strings, or number(s) with a number"
-        case _, _ if is_string(found):
-            return "write a number, or number(s) to read one from a string"
-        case _:
-            return "write a number"
-
-
-_ORDER: Final = frozenset({"<", "<=", ">", ">="})
-
-
 def _present(expr: Name | FieldOf, found: Type | None, scope: Scope) -> Type | None:
     """Give the type of an operand: without null where that is known not to be."""
     if isinstance(found, OptionalType) and scope.present and text(expr) in scope.present:
         return found.item
     return found
-
-
-def null_problem(expr: Expr, found: Type) -> tuple[str, str]:
-    """Give the message and the advice for a value that may be null where one is needed."""
-    if isinstance(found, NullType):
-        return f"{text(expr)!r} is null, there is nothing to go on with", "write a value"
-    return f"{text(expr)!r} may be null here", _filled(expr, required(found))
-
-
-def advice_for(expr: Expr, given: Type, wanted: Type) -> str:
-    """Say how to make a value of a type of one that may be null or counts something else; "" otherwise."""
-    return null_advice(expr, given, wanted) or unit_advice(expr, given, wanted)
-
-
-def null_advice(expr: Expr, given: Type, wanted: Type) -> str:
-    """Say how to give a value of a type where one that may be null was given; "" where that is no reason."""
-    fits = may_be_null(given) and not may_be_null(wanted) and join(required(given), wanted) is not None
-    return _filled(expr, required(given)) if fits else ""
-
-
-def _filled(expr: Expr, item: Type) -> str:
-    """Say how to make a value of one that may be null."""
-    path = path_of(expr)
-    test = (
-        f"test `{text(expr)} is not null` before"
-        if path is not None
-        else "give it a name and test that before"
-    )
-    match item:
-        case IntType() | PercentType() | DecimalType():
-            unit = unit_of(item)
-            zero = "0%" if isinstance(item, PercentType) else "0"
-            fallback = zero if unit is None else f"0 {unit_name(unit)}"
-        case BoolType():
-            fallback = "false"
-        case EnumType((option, *_)):
-            fallback = f'"{option}"'
-        case StringType():
-            fallback = '""'
-        case ListType():
-            fallback = "[]"
-        case _:
-            return test
-    value = text(expr) if binding(expr) > CHOICE else f"({text(expr)})"
-    return f"write ({value} else {fallback}), or {test}"
-
-
-def _nulls_left_out(expr: Call, given: list[Type]) -> str:
-    """Say how to go over a list without the items that are null; "" where that is not the matter."""
-    match given, expr.arguments:
-        case [ListType(OptionalType())], (items,):
-            return f"leave the nulls out: {expr.function}(x for x in {text(items)} if x is not null)"
-        case _:
-            return ""
-
-
-def _meant(name: str, scope: Scope) -> str:
-    """Say what an unknown name was probably meant to be: a constant, or another name."""
-    if name.lower() in {"true", "false"}:
-        return f"write {name.lower()}"
-    if name.lower() in {"none", "nil", "nothing", "undefined"}:
-        return "write null"
-    if name in TIMED:
-        return f'add {name}: {type_text(TIMED[name])} to the inputs, and above them now in "Europe/Berlin"'
-    if any(isinstance(known, EnumType) and name in known.options for known in scope.variables.values()):
-        return f'write "{name}" in quotes for the string'
-    return suggestion(name, scope.variables)
 
 
 def _may_look_up(parameter: Type, given: Type) -> bool:

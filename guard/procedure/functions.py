@@ -10,6 +10,7 @@ from typing import Any, Final
 from guard.procedure import dates
 from guard.procedure.lattice import is_number, is_ordered, is_string, is_time, join_all
 from guard.procedure.nodes import Expr, Literal
+from guard.procedure.numbers import Number, round_to
 from guard.procedure.types import (
     BoolType,
     DatetimeType,
@@ -21,7 +22,6 @@ from guard.procedure.types import (
     Type,
     Value,
 )
-from guard.procedure.values import Number, round_to
 
 BITS: Final = 665  # of a numerator or denominator while a step is computed: 200 decimal digits
 MOST_PLACES: Final = 20

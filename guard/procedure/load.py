@@ -10,8 +10,9 @@ from guard.errors import Problem, ProcedureError, RequestError
 from guard.procedure import constants
 from guard.procedure.build import build
 from guard.procedure.callees import calls, in_order
+from guard.procedure.compile import compile_program
 from guard.procedure.doubt import Doubt
-from guard.procedure.execute import Program, compile_program, reference
+from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.faults import Faults, quoted
 from guard.procedure.imports import MAX_CHAIN, MAX_FILES, Files, Imported, chain, resolved, text_of

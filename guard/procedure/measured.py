@@ -8,10 +8,10 @@ from typing import Final
 
 from guard.procedure.lattice import is_number, required, type_text
 from guard.procedure.nodes import Aggregate, Arithmetic, Call, Comparison, Convert, Expr, Literal
+from guard.procedure.numbers import decimals_of
 from guard.procedure.text import PRODUCT, text
 from guard.procedure.types import DecimalType, IntType, ListType, PercentType, Type, Unit
 from guard.procedure.units import bare, ratio, root, times, unit_name, unit_of, with_unit
-from guard.procedure.values import decimals_of
 from guard.source import Span
 
 Problems = Callable[[Span, str, str], None]  # place, message, help

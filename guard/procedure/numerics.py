@@ -9,8 +9,8 @@ from guard.procedure import roots
 from guard.procedure.functions import MOST_PLACES, Function, places_given
 from guard.procedure.lattice import is_number
 from guard.procedure.nodes import Expr, Literal
+from guard.procedure.numbers import Number
 from guard.procedure.types import DecimalType, IntType, Rounding, Type, Value
-from guard.procedure.values import Number
 
 
 def _of_one(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:

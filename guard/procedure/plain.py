@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from guard.procedure.evaluate import Compiled, Operand
 from guard.procedure.nodes import Arithmetic, Comparison, Expr, Literal, Name
+from guard.procedure.numbers import DIGITS
 from guard.procedure.passes import Env
 from guard.procedure.types import BoolType, IntType, Type
-from guard.procedure.values import DIGITS
 
 MOST_OPERANDS: Final = 4  # so that nothing on the way to a value can come to 200 digits
 

@@ -57,10 +57,10 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
+from guard.procedure.numbers import decimals_of
 from guard.procedure.presence import NOTHING, Paths
 from guard.procedure.types import DecimalType, IntType, Type
 from guard.procedure.units import bare
-from guard.procedure.values import decimals_of
 
 if TYPE_CHECKING:
     from guard.source import Span

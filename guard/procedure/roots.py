@@ -16,8 +16,8 @@ from math import isqrt
 from typing import Final
 
 from guard.procedure.functions import BITS, EvaluationError, bounded
+from guard.procedure.numbers import Number, round_to
 from guard.procedure.types import Rounding
-from guard.procedure.values import Number, round_to
 
 DIGITS: Final = (60, 120, 250, 500, 1000)  # of the decimals of one enclosure after the other
 EXACT_BITS: Final = 20_000  # of a whole power that is computed in full

@@ -10,8 +10,9 @@ from guard.procedure.functions import EvaluationError, Function
 from guard.procedure.lattice import is_string, join
 from guard.procedure.lists import capped, joined_lists, key_of, within
 from guard.procedure.nodes import Expr
+from guard.procedure.numbers import parse_number
 from guard.procedure.types import BoolType, DecimalType, IntType, ListType, Rounding, StringType, Type, Value
-from guard.procedure.values import LIST_LENGTH, SHOWN, STRING_LENGTH, parse_number
+from guard.procedure.values import LIST_LENGTH, SHOWN, STRING_LENGTH
 
 Fixed = Callable[[Sequence[Type], Sequence[Expr]], Type | None]
 Apply = Callable[[Sequence[Any], Rounding], Value]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from guard.procedure.advice import null_advice, null_problem
 from guard.procedure.bindings import given_type, known_in, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
 from guard.procedure.clock import check_clock
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain, is_known
 from guard.procedure.examples import check_default, check_example
-from guard.procedure.expression import Scope, conversions, infer, null_advice, null_problem
+from guard.procedure.expression import Scope, conversions, infer
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, type_text

@@ -1,7 +1,6 @@
-"""Values as text, as JSON and as numbers: exact, and bounded before anything is converted.
+"""Values as text and as JSON: what belongs to a type, bounded before anything is converted.
 
-A number is an `int` or a `Fraction`; there is no binary float behind any of them. Strings are NFC from
-the moment they enter, so that comparing them exactly compares them as people do.
+Strings are NFC from the moment they enter, so that comparing them exactly compares them as people do.
 """
 
 from __future__ import annotations
@@ -17,6 +16,16 @@ from typing import Final, TypeGuard
 from unicodedata import normalize
 
 from guard.procedure.dates import is_date, kept, parse_date, parse_moment, spelled
+from guard.procedure.numbers import (
+    DIGITS,
+    LIMIT,
+    POWERS,
+    Number,
+    bounded,
+    decimal_text,
+    decimals_of,
+    parse_number,
+)
 from guard.procedure.types import (
     NULL,
     BoolType,
@@ -32,7 +41,6 @@ from guard.procedure.types import (
     OptionalType,
     PercentType,
     RecordType,
-    Rounding,
     StringType,
     TextType,
     Type,
@@ -40,105 +48,13 @@ from guard.procedure.types import (
 )
 from guard.procedure.units import bare, unit_name
 
-DIGITS: Final = 40  # of a number in a trace, an input or a result
 STRING_LENGTH: Final = 10_000  # characters of a string; a text has no limit here
 LIST_LENGTH: Final = 10_000  # items of a list in an input, which is as many as a loop can take
 SHOWN: Final = 60  # characters of foreign text in a message
 
-Number = int | Fraction
 Speller = Callable[[Value], str]
 
-_LIMIT: Final = 10**DIGITS
-_POWERS: Final = tuple(10**places for places in range(DIGITS + 1))
-_NUMBER: Final = re.compile(r"(-?)([0-9]{1,40})(?:\.([0-9]{1,40}))?(%?)")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-class Unspellable(ValueError):  # noqa: N818 (what the value is, not what went wrong)
-    """A number has no finite decimal spelling, or one of too many digits."""
-
-
-# --- numbers -------------------------------------------------------------------------------------
-
-
-def parse_number(text: str) -> Number | None:
-    """Give the exact number that a text spells, or None.
-
-    Taken are ASCII digits with an optional sign, decimals and percent sign (`-12.50`, `5%`), 40 digits
-    at most: no exponent, no separators, no white space. A text with decimals or a percent sign gives a
-    `Fraction`, any other an `int`.
-    """
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return None
-    sign, whole, decimals, percent = match.groups("")
-    if len(whole) + len(decimals) > DIGITS:
-        return None
-    number = int(sign + whole + decimals)
-    places = len(decimals) + 2 * len(percent)
-    return Fraction(number, 10**places) if decimals or percent else number
-
-
-def round_to(value: Number, places: int, rounding: Rounding) -> Number:
-    """Give the nearest number of so many decimals; `rounding` decides between the two neighbours."""
-    if isinstance(value, int):
-        return value
-    numerator, denominator, scale = value.numerator, value.denominator, 10**places
-    if scale % denominator == 0:
-        return value  # it has no more decimals than that already
-    return Fraction(_whole(numerator * scale, denominator, rounding), scale)
-
-
-def _whole(numerator: int, denominator: int, rounding: Rounding) -> int:
-    """Round a fraction that is not whole."""
-    below, rest = divmod(numerator, denominator)
-    tie = 2 * rest - denominator  # 0 on a tie, positive where the upper neighbour is nearer
-    match rounding:
-        case Rounding.HALF_UP:
-            return below + (tie > 0 or (tie == 0 and numerator > 0))
-        case Rounding.HALF_EVEN:
-            return below + (tie > 0 or (tie == 0 and below % 2 == 1))
-        case Rounding.DOWN:
-            return below + (numerator < 0)
-        case Rounding.UP:
-            return below + (numerator > 0)
-        case Rounding.FLOOR:
-            return below
-        case Rounding.CEILING:
-            return below + 1
-
-
-@lru_cache(maxsize=1024)
-def decimals_of(denominator: int) -> int | None:
-    """How many decimals a fraction in lowest terms needs; None where they never end."""
-    twos = (denominator & -denominator).bit_length() - 1
-    rest, fives = denominator >> twos, 0
-    while rest % 5 == 0:
-        rest //= 5
-        fives += 1
-    return max(twos, fives) if rest == 1 else None
-
-
-def _decimal(value: Number, least: int) -> str:
-    """Decimal spelling with at least so many places and as many as the value needs."""
-    numerator, denominator = value.numerator, value.denominator
-    needed = decimals_of(denominator)
-    if needed is None:
-        raise Unspellable("a number whose decimals never end")
-    places = max(needed, least)
-    if places >= DIGITS:
-        raise Unspellable(f"a number of more than {DIGITS} digits")
-    scaled = _bounded(numerator * (_POWERS[places] // denominator))
-    if not places:
-        return str(scaled)
-    whole, behind = divmod(abs(scaled), _POWERS[places])
-    return f"{'-' if scaled < 0 else ''}{whole}.{behind:0{places}}"
-
-
-def _bounded(number: int) -> int:
-    if -_LIMIT < number < _LIMIT:
-        return number
-    raise Unspellable(f"a number of more than {DIGITS} digits")
 
 
 # --- spelling ------------------------------------------------------------------------------------
@@ -165,11 +81,11 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
             return _spell_int
         case DecimalType(places):
             least = places or 0
-            return lambda value: _decimal(value, least)
+            return lambda value: decimal_text(value, least)
         case PercentType() if not json:
-            return lambda value: _decimal(value * 100, 0) + "%"
+            return lambda value: decimal_text(value * 100, 0) + "%"
         case PercentType():
-            return lambda value: _decimal(value, 0)
+            return lambda value: decimal_text(value, 0)
         case BoolType():
             return lambda value: "true" if value else "false"
         case DateType() | DatetimeType():
@@ -190,7 +106,7 @@ def _speller(type: Type, json: bool) -> Callable[..., str]:  # noqa: A002
 
 
 def _spell_int(value: int) -> str:
-    return str(_bounded(value))
+    return str(bounded(value))
 
 
 def _list_speller(item: Speller) -> Callable[[tuple[Value, ...]], str]:
@@ -331,7 +247,7 @@ def _is_number(value: object) -> TypeGuard[Number]:
 def _long(value: Number, least: int = 0) -> str | None:
     """Say whether a number has too many digits when it is spelled with at least so many decimals."""
     places = max(decimals_of(value.denominator) or 0, least)
-    if places < DIGITS and abs(value.numerator) * _POWERS[places] < _LIMIT * value.denominator:
+    if places < DIGITS and abs(value.numerator) * POWERS[places] < LIMIT * value.denominator:
         return None
     return f"a number of at most {DIGITS} digits"
 
@@ -492,7 +408,7 @@ def _cut(raw: object) -> str:
             return f"a list of {len(raw)}"
         case Mapping():
             return "an object"
-        case int() if not -_LIMIT < raw < _LIMIT:
+        case int() if not -LIMIT < raw < LIMIT:
             return "a longer number"
         case None | Null.NULL:
             return "null"

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Final
 
 from guard.procedure.dates import MODES, UNITS
-from guard.procedure.values import Number
+from guard.procedure.numbers import Number
 from guard.trace.numerals import dated, numeral, spelled
 
 _SKIP: Final = re.compile(

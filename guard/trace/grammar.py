@@ -13,8 +13,8 @@ from typing import Final
 from lark import Lark, Token, Tree, UnexpectedInput, UnexpectedToken
 
 from guard.procedure.dates import parse_date, parse_moment, whats_wrong
+from guard.procedure.numbers import DIGITS, parse_number
 from guard.procedure.types import NULL, Value
-from guard.procedure.values import DIGITS, parse_number
 from guard.trace.events import (
     Begin,
     End,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from guard.procedure.dates import DATE, MOMENT, parse_date, parse_moment
-from guard.procedure.values import DIGITS, Number
+from guard.procedure.numbers import DIGITS, Number
 
 # Every sign is replaced by one that takes as many characters, so that offsets stay right.
 _PLAIN: Final = str.maketrans(

@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from guard.procedure.execute import Program, head, reference
+from guard.procedure.compile import head
+from guard.procedure.execute import Program, reference
 from guard.procedure.expected import Expected, Form
 from guard.procedure.lattice import holds_null, may_be_null
 from guard.procedure.listing import walk

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Final
 
 from guard.procedure.dates import DATE, MOMENT, parse_date, parse_moment
+from guard.procedure.numbers import parse_number
 from guard.procedure.types import NULL, Value
-from guard.procedure.values import parse_number
 from guard.trace.events import Fields, Items, Line, Quote, Scalar, Written
 from guard.trace.grammar import NESTING, lark, read_string
 from guard.trace.lines import RawLine

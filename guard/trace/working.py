@@ -10,7 +10,7 @@ from unicodedata import normalize
 from lark import Token, Tree, UnexpectedInput
 
 from guard.procedure.dates import parse_date, parse_moment, spelled
-from guard.procedure.values import parse_number
+from guard.procedure.numbers import parse_number
 from guard.trace.grammar import TooManyWords, lark, nested_too_deep, parse, read_string
 
 

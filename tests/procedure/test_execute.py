@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import InvalidState, RequestError
-from guard.procedure.execute import Program, constant, head, reference
+from guard.procedure.compile import head
+from guard.procedure.execute import Program, constant, reference
 from guard.procedure.expected import UNKNOWN, Cell, Ending, EndKind, Expected, Unknown, assemble
 from guard.procedure.listing import walk
 from guard.procedure.load import load

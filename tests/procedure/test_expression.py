@@ -17,6 +17,7 @@ from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import join, takes, type_text
 from guard.procedure.model import Numbers
 from guard.procedure.nodes import Expr, Literal
+from guard.procedure.numbers import decimals_of
 from guard.procedure.passes import Env
 from guard.procedure.text import names, text
 from guard.procedure.types import (
@@ -36,7 +37,7 @@ from guard.procedure.types import (
     Type,
     Value,
 )
-from guard.procedure.values import coerce, decimals_of, spell
+from guard.procedure.values import coerce, spell
 from guard.source import Span
 from tests.procedure.expressions import (
     SCOPE,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from guard.procedure import roots
 from guard.procedure.functions import EvaluationError
+from guard.procedure.numbers import round_to
 from guard.procedure.types import Rounding
-from guard.procedure.values import round_to
 
 HALF_UP = Rounding.HALF_UP
 positive = st.builds(Fraction, st.integers(1, 10**9), st.integers(1, 10**6))

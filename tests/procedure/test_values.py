@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from guard.procedure.numbers import DIGITS, Unspellable, decimals_of, parse_number, round_to
 from guard.procedure.types import (
     NULL,
     BoolType,
@@ -34,17 +35,12 @@ from guard.procedure.types import (
     Value,
 )
 from guard.procedure.values import (
-    DIGITS,
-    Unspellable,
     answer_text,
     coerce,
     conforms,
-    decimals_of,
     equal,
     from_json,
     json_text,
-    parse_number,
-    round_to,
     spell,
     to_json,
     wanted,

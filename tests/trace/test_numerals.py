@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
 from guard.procedure.load import load
-from guard.procedure.values import parse_number
+from guard.procedure.numbers import parse_number
 from guard.trace.freeform import read_freely
 from guard.trace.numerals import numeral, plain, spelled
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import InvalidState
+from guard.procedure.numbers import DIGITS
 from guard.procedure.steps import MAX_STEPS
-from guard.procedure.values import DIGITS
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
 from guard.trace.grammar import WORDS
 from guard.trace.lines import Limits, RawLine
