@@ -38,7 +38,7 @@ VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _UNDECIDED: Final = "it hangs on what was never decided"
-_NUMBERED: Final = re.compile(r"[ \t]*[0-9]+[\[\].0-9]*[ \t]")  # begins as a step does, however it goes on
+_NUMBERED: Final = re.compile(r"[ \t]*+[0-9]++[\[\].0-9]*+[ \t]")  # begins as a step does, however it goes on
 _ANSWERS: Final = frozenset({"return", "deny", "escalate"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
 _ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})

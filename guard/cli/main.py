@@ -43,6 +43,7 @@ from guard.upstream import model
 from guard.upstream.local import require_runtime
 
 OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
+MAX_TEXT = 40_000_000  # bytes of a file or of standard input: more than a checker reads
 SHOWN_NONCE = "3fa92c"  # in what is printed for people to read; requests draw their own
 
 _EXIT_CODES = """exit codes:
@@ -210,10 +211,13 @@ def _text(file: str | Path) -> str:
     Raises `ValueError`, which says what is wrong with it.
     """
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        if file == "-":
+            return decoded(sys.stdin.buffer.read(MAX_TEXT + 1), MAX_TEXT)
+        with Path(file).open("rb") as opened:  # a device has no end, and a file may be larger than the memory
+            data = opened.read(MAX_TEXT + 1)
     except OSError as error:
         raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
-    return decoded(data)
+    return decoded(data, MAX_TEXT)
 
 
 def _written(file: Path) -> str:

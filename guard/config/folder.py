@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 4_100_000  # more than the characters that a procedure file may have, in any spelling
 
 
 class Folder:
@@ -21,7 +24,8 @@ class Folder:
             self._stay(file, self._root)
         if file.is_dir():
             raise ValueError("is a folder")
-        return decoded(file.read_bytes())
+        with file.open("rb") as opened:  # not all of it: a file may be larger than the memory
+            return decoded(opened.read(MAX_BYTES + 1))
 
     def _stay(self, file: Path, root: Path) -> None:
         try:
@@ -34,8 +38,10 @@ class Folder:
             raise ValueError("is no file")
 
 
-def decoded(data: bytes) -> str:
+def decoded(data: bytes, most: int = MAX_BYTES) -> str:
     """Give the text that a file's bytes are, without a byte order mark. Raises `ValueError`."""
+    if len(data) > most:
+        raise ValueError(f"is too large: it has more than {most:,} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

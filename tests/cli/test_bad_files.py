@@ -106,3 +106,10 @@ def test_files_of_other_editors_are_read_and_laid_out_alike(what: str, tmp_path:
     assert main(["fmt", str(file)]) == 0
     assert file.read_bytes() == LAID_OUT
     assert main(["fmt", "--check", str(file)]) == 0
+
+
+@pytest.mark.parametrize("command", ["lint", "show", "fmt"])
+def test_a_file_without_an_end_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "/dev/zero"]) == 2
+    told = capsys.readouterr()
+    assert "is too large" in told.out + told.err

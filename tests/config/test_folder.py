@@ -112,3 +112,12 @@ def test_what_is_no_text_is_refused(root: Path) -> None:
     }.items():
         with pytest.raises(ProcedureError, match=message):
             load(f'import "{path}"\n', files=folder)
+
+
+def test_a_file_larger_than_any_procedure_is_not_read_whole(root: Path) -> None:
+    with (root / "fees.proc").open("wb") as file:
+        file.truncate(20_000_000_000)  # takes no room on the disk
+    with pytest.raises(ValueError, match=r"is too large: it has more than 4,100,000 bytes"):
+        Folder(root)("fees.proc")
+    with pytest.raises(ProcedureError, match="is too large"):
+        load('import "fees.proc"\nprocedure p(n: int) -> int\n  return n\n', files=Folder(root))
