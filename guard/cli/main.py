@@ -36,6 +36,7 @@ from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
 from guard.procedure.load import Library, load
 from guard.procedure.numbers import DIGITS
+from guard.procedure.types import Value
 from guard.proxy.app import Addresses, run
 from guard.source import Source
 from guard.trace import prompt, render
@@ -133,12 +134,13 @@ def _parser() -> argparse.ArgumentParser:
 
     trace = add("trace", _trace, "print the reference trace")
     _procedure_arguments(trace)
-    trace.add_argument("--inputs", metavar="JSON", default="{}", help="the inputs, a JSON object, or @FILE")
+    trace.add_argument(
+        "--inputs", metavar="JSON", help="the inputs, a JSON object, or @FILE; default: those of its example"
+    )
     trace.add_argument(
         "--decide",
         metavar="JSON",
-        default="{}",
-        help="the values that the model would decide, a JSON object, or @FILE",
+        help="the values that the model would decide, a JSON object, or @FILE; default: those of its example",
     )
     trace.add_argument(
         "--nonce", metavar="N", type=_nonce, default=SHOWN_NONCE, help="six hex digits (default %(default)s)"
@@ -396,10 +398,21 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
     return OK
 
 
+def _given(program: Program, arguments: argparse.Namespace) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Give inputs and decisions: those of the command line, else those of the example."""
+    raw, decide = arguments.inputs, arguments.decide
+    inputs = program.example_inputs if raw is None else None
+    if inputs is None:
+        inputs = program.accept(_json_object(raw or "{}", "--inputs"), read_clock())
+    decisions = program.example_decisions if raw is None and decide is None else None
+    return inputs, program.decide(
+        _json_object(decide or "{}", "--decide")
+    ) if decisions is None else decisions
+
+
 def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
     program = _program(arguments)
-    inputs = program.accept(_json_object(arguments.inputs, "--inputs"), read_clock())
-    decisions = program.decide(_json_object(arguments.decide, "--decide"))
+    inputs, decisions = _given(program, arguments)
     steps, ending = reference(program, inputs, decisions)
     text = render.trace(program, steps, arguments.nonce)
     failed = ending.kind is EndKind.FAILED

@@ -37,6 +37,20 @@ from guard.procedure.types import (
 )
 from guard.procedure.units import unit_name, unit_of
 
+# What other languages call it -> what is written here.
+CALLED: Final = {
+    **dict.fromkeys(("mean", "avg", "average"), "write sum(xs) / count(xs), and round it: ... to 2"),
+    **dict.fromkeys(("length", "size"), "write len(xs)"),
+    **dict.fromkeys(("substring", "substr", "mid"), "write slice(s, first, last), both places included"),
+    **dict.fromkeys(("toupper", "uppercase"), "write upper(s)"),
+    **dict.fromkeys(("tolower", "lowercase"), "write lower(s)"),
+    **dict.fromkeys(("int", "float", "parse"), "write number(s) to read a number from a string"),
+    "log": "write ln(x, 4), or log10(x, 4)",
+    "map": "write [x * 2 for x in xs]",
+    "sorted": "write sort(xs)",
+    "unique": "write distinct(xs)",
+}
+
 
 def instead(op: str, found: Type) -> str:
     """Say what to write where a number is wanted and there is something else."""

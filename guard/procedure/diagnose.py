@@ -186,7 +186,9 @@ def _row(at: Stumble) -> Finding | None:
     if at.ends:
         return Finding(at.span, "a row has a result", "write => and the result, such as 1..9 => 5%")
     if at.kind in ("MINUS", "TO"):
-        return Finding(at.span, "a range is written with two points", "write 1..9")
+        return Finding(
+            at.span, "a range is written with two points", "write .. between its ends, such as 1..9"
+        )
     return None
 
 

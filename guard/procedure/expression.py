@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from guard.procedure.advice import ORDER, advice_for, instead, meant, null_problem, nulls_left_out
+from guard.procedure.advice import CALLED, ORDER, advice_for, instead, meant, null_problem, nulls_left_out
 from guard.procedure.faults import suggestion
 from guard.procedure.lattice import (
     holds_null,
@@ -403,7 +403,7 @@ class _Inference:
             self._arguments(expr, table, types)
             return table.result
         if function is None:
-            advice = suggestion(expr.function, [*scope.tables, *FUNCTIONS])
+            advice = CALLED.get(expr.function) or suggestion(expr.function, [*scope.tables, *FUNCTIONS])
             self.problems(expr.at, f"unknown function or table {expr.function!r}", advice)
             return None
         if len(known) < len(types):

@@ -53,6 +53,13 @@ def test_the_reference_trace_is_printed_and_passes_the_check(
     assert capsys.readouterr().out == "passed: 9 steps expected: 9 verified\n"
 
 
+def test_a_reference_trace_is_of_the_example_where_nothing_is_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["trace", CHAIN]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "1 s1 = 6 + 9 = 15"
+
+
 @pytest.mark.parametrize(
     ("form", "line"),
     [("values", "1 s1 = 22"), ("work", "1 s1 = 14 + 8 = 22"), ("full", "1 s1 = a + b = 14 + 8 = 22")],
