@@ -30,6 +30,7 @@ class Faults:
     def __init__(self, source: Source, doubtful: frozenset[str] = frozenset()) -> None:
         self.source, self.doubtful = source, doubtful
         self.problems: list[Problem] = []
+        self._found: set[Problem] = set()  # the same, to look them up: a file may have very many
 
     def __call__(self, span: Span, message: str, help: str = "") -> None:  # noqa: A002 (the field's name)
         self._add(span, message, help, "error")
@@ -43,15 +44,16 @@ class Faults:
         if call is not None and call[1] in self.doubtful:
             return
         problem = self.source.problem(span, message, help=help_text, severity=severity)
-        if problem not in self.problems:
+        if problem not in self._found:
+            self._found.add(problem)
             self.problems.append(problem)
 
     def join(self, others: Faults) -> None:
         """Take over the problems of others, but for places that have an error already."""
         taken = {(problem.line, problem.column) for problem in self.problems if problem.severity == "error"}
-        self.problems += [
-            problem for problem in others.problems if (problem.line, problem.column) not in taken
-        ]
+        new = [problem for problem in others.problems if (problem.line, problem.column) not in taken]
+        self.problems += new
+        self._found.update(new)
 
 
 def quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from time import process_time
 from typing import Any
 
 import pytest
@@ -351,3 +352,12 @@ def test_declarations_mean_the_same_from_another_file(sample: Sample) -> None:
     (steps, ending), (others, other) = (reference(one, sample.inputs, decisions) for one in (program, whole))
     assert ending == other
     assert render.trace(program, steps, "3fa92c") == render.trace(whole, others, "3fa92c")
+
+
+def test_a_file_of_very_many_mistakes_is_refused_in_time() -> None:
+    text = 'import "fees.proc"\n' * 16_000 + "procedure p(a: int) -> int\n  return a\n"
+    start = process_time()
+    with pytest.raises(ProcedureError) as caught:
+        load(text, files={"fees.proc": FEES})
+    assert process_time() - start < 6  # some ten times as much where each is compared with each
+    assert "is imported already" in caught.value.problems[0].message
