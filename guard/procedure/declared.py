@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from lark import Token
 
 MAX_DEPTH: Final = 50
+MAX_FIELDS: Final = (
+    1_000  # of a record, with those of the records in it: a type is written out wherever it stands
+)
 
 SIMPLE_TYPES: Final[dict[str, Type]] = {
     "int": IntType(),
@@ -69,6 +72,7 @@ class Types:
         self.resolved: dict[str, Type] = {}
         self.resolving: list[str] = []
         self.depth = 0
+        self._fields: dict[int, tuple[RecordType, int]] = {}  # by identity: what a record comes to
 
     def declare(self, node: Node) -> None:
         name = token(node.children[0])
@@ -154,7 +158,27 @@ class Types:
                     span(token(word)), f"the field {field_name!r} is declared twice", "rename one of them"
                 )
             found[field_name] = FieldType(field_name, self.resolve(type_))
-        return RecordType(tuple(found.values()), name)
+        return self._bounded(RecordType(tuple(found.values()), name), fields)
+
+    def _bounded(self, record: RecordType, fields: Node) -> RecordType:
+        """Refuse a record whose type would be too long to write; what stands twice in it counts twice."""
+        count = self._count(record)
+        if count > MAX_FIELDS:
+            message = f"the record comes to {count} fields with those of its records, at most {MAX_FIELDS}"
+            self.faults(span(fields), message, "leave some of them out")
+            return RecordType((), record.name)
+        return record
+
+    def _count(self, type_: Type) -> int:
+        match type_:
+            case RecordType(fields=fields):
+                if id(type_) not in self._fields:
+                    self._fields[id(type_)] = type_, max(1, sum(self._count(field.type) for field in fields))
+                return self._fields[id(type_)][1]
+            case ListType(item=item) | OptionalType(item=item):
+                return self._count(item)
+            case _:
+                return 1
 
     def enum(self, options: Iterable[Part]) -> EnumType:
         found: dict[str, None] = {}  # in order, and found at once: there may be thousands
