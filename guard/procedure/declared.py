@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from lark import Token
 
 MAX_DEPTH: Final = 50
-MAX_FIELDS: Final = (
-    1_000  # of a record, with those of the records in it: a type is written out wherever it stands
-)
+# Of a record, with those of the records in it: a type is written out wherever it stands.
+MAX_FIELDS: Final = 1_000
 
 SIMPLE_TYPES: Final[dict[str, Type]] = {
     "int": IntType(),
