@@ -468,6 +468,7 @@ FOUND = """\
 23:9 nothing in this loop changes what its condition says, so it never ends
 25:18 a loop says how often it runs at most
 30:3 the procedure has no end where none of these conditions holds
+37:10 '+' needs one unit on both sides, found kg and EUR
 1:7 no row of table 'rate' has the whole numbers between 9 and 12
 8:61 the input 'spare' is never used
 9:11 the value 'paid' is never used
@@ -487,7 +488,7 @@ def test_a_file_with_everything_wrong_is_told_all_of_it_at_once() -> None:
     error = refused(EVERYTHING)
     problems = [*error.problems, *error.warnings]
     assert [f"{one.line}:{one.column} {one.message}" for one in problems] == FOUND
-    assert [one.severity for one in problems] == ["error"] * 12 + ["warning"] * 6
+    assert [one.severity for one in problems] == ["error"] * 13 + ["warning"] * 6
 
 
 def test_each_problem_has_its_line_a_caret_and_what_to_write_instead() -> None:
