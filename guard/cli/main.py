@@ -405,9 +405,9 @@ def _given(program: Program, arguments: argparse.Namespace) -> tuple[dict[str, V
     if inputs is None:
         inputs = program.accept(_json_object(raw or "{}", "--inputs"), read_clock())
     decisions = program.example_decisions if raw is None and decide is None else None
-    return inputs, program.decide(
-        _json_object(decide or "{}", "--decide")
-    ) if decisions is None else decisions
+    if decisions is None:
+        decisions = program.decide(_json_object(decide or "{}", "--decide"))
+    return inputs, decisions
 
 
 def _trace(arguments: argparse.Namespace, out: Terminal) -> int:

@@ -425,9 +425,8 @@ class Run:
 
     def _answer(self) -> list[Command]:
         self._progress.close_frame()
-        outcome = endings.of_answer(
-            self._progress.classes.values(), retried=self._retries > 0, fallen_back=self._upstream > 0
-        )
+        classes = {line.step_class for line in self._progress.lines}
+        outcome = endings.of_answer(classes, retried=self._retries > 0, fallen_back=self._upstream > 0)
         return [*self._progress.deliver(), self._finish(outcome)]
 
     def _reject(self, violation: Violation, why: str) -> Finish:
