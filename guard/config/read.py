@@ -16,13 +16,13 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from guard.config.policies import PolicySettings
 from guard.config.settings import (
     Admin,
     Config,
     Defaults,
     HttpUpstream,
     LocalUpstream,
-    PolicySettings,
     Route,
     ScriptedUpstream,
     Server,

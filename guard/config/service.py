@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
+from guard.config.policies import PolicySettings
 from guard.config.settings import (
     Config,
     HttpUpstream,
     LocalUpstream,
-    PolicySettings,
     Route,
     ScriptedUpstream,
     UpstreamSettings,

@@ -11,20 +11,16 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationInfo,
     field_validator,
 )
 
+from guard.config.policies import Mode, PolicySettings
 from guard.config.procedures import load_procedures
-from guard.dialect.lark import Level
+from guard.config.sections import Names, Section
 from guard.procedure.execute import Program
-from guard.procedure.expected import Form
-from guard.run.policy import LADDERS, Action, Policy, ladders
 
 
 def is_loopback(host: str) -> bool:
@@ -40,19 +36,9 @@ def _below_the_file(path: Path, info: ValidationInfo) -> Path:
 
 
 RelativePath = Annotated[Path, AfterValidator(_below_the_file)]
-Names = Annotated[
-    tuple[str, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    Field(min_length=1),
-]
-Mode = Literal["enforce", "off"]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Server(_Section):
+class Server(Section):
     """The listener for clients."""
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
@@ -86,7 +72,7 @@ class Server(_Section):
         return keys
 
 
-class Admin(_Section):
+class Admin(Section):
     """The listener for /metrics, /healthz and /readyz. It asks for no key: keep it off public networks."""
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
@@ -102,7 +88,7 @@ def _http_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class HttpUpstream(_Section):
+class HttpUpstream(Section):
     """A model server that is reached over HTTP."""
 
     kind: Literal["generic", "llama.cpp"] = Field(
@@ -129,7 +115,7 @@ class HttpUpstream(_Section):
         return pass_key
 
 
-class LocalUpstream(_Section):
+class LocalUpstream(Section):
     """llama.cpp in a child process of the server; needs the extra `local`."""
 
     kind: Literal["local"] = Field(description="the embedded model runtime")
@@ -147,7 +133,7 @@ class LocalUpstream(_Section):
     slots: int = Field(default=2, ge=1, le=64, description="generations at the same time")
 
 
-class ScriptedUpstream(_Section):
+class ScriptedUpstream(Section):
     """Plays replies from a file, for tests and demonstrations."""
 
     kind: Literal["scripted"] = Field(description="replies from a file")
@@ -164,75 +150,7 @@ def _only_local() -> dict[str, UpstreamSettings]:
     return {"local": LocalUpstream(kind="local")}
 
 
-class PolicySettings(_Section):
-    """How a procedure is enforced."""
-
-    attempts: int = Field(
-        default=12, ge=1, le=1000, description="generations opened because of a violation, at most"
-    )
-    attempts_per_step: int = Field(
-        default=2, ge=1, le=100, description="the same action on the same step, at most"
-    )
-    actions: Annotated[
-        tuple[Action, ...] | None, BeforeValidator(lambda value: None if value == "default" else value)
-    ] = Field(
-        default=None,
-        description="what to do about a violation: `default` (by its kind) or a list, tried in order",
-    )
-    vary: bool = Field(
-        default=True, description="whether a retry may raise the temperature that the client asked for"
-    )
-    force: Level = Field(
-        default=Level.OPERANDS,
-        description="how much of each line is given to the model; `values`: all that can be computed",
-    )
-    trace: Form = Field(
-        default=Form.WORK,
-        description="what a line shows: `values`, `work` (the operands too), `full` (the expression too)",
-    )
-    tolerant: bool = Field(
-        default=False,
-        description="whether what is no line of the trace (a preamble, a code fence, prose) is left out",
-    )
-    output_tokens: int = Field(
-        default=8000, ge=1, description="tokens over all generations of one request, at most"
-    )
-    seconds: float = Field(default=120, gt=0, description="seconds for one request, at most")
-    deliver: Literal["hold_step", "hold_all"] = Field(
-        default="hold_step",
-        description="`hold_step`: a step leaves when it is verified; `hold_all`: when all are",
-    )
-    content: Literal["answer", "trace", "both"] = Field(default="answer", description="what the client reads")
-    steps_as: Literal["reasoning", "none"] = Field(
-        default="reasoning",
-        description="where the steps go when `content` is `answer`: the field reasoning_content, or nowhere",
-    )
-    reveal: bool = Field(
-        default=False, description="whether reports show what was expected and found, not only kind and step"
-    )
-    commit_after_s: float = Field(
-        default=10,
-        ge=0,
-        description="seconds until a stream is opened with no step verified; later errors are sent in it",
-    )
-
-    @property
-    def policy(self) -> Policy:
-        """The part of it that a run follows."""
-        return Policy(
-            attempts=self.attempts,
-            attempts_per_step=self.attempts_per_step,
-            ladders=LADDERS if self.actions is None else ladders(self.actions),
-            vary=self.vary,
-            force=self.force,
-            output_tokens=self.output_tokens,
-            seconds=self.seconds,
-            deliver=self.deliver,
-            tolerant=self.tolerant,
-        )
-
-
-class Route(_Section):
+class Route(Section):
     """What is done with requests for some models. The first route that fits counts."""
 
     model: str = Field(
@@ -249,9 +167,13 @@ class Route(_Section):
         default=None, description="model to ask the first upstream for; needs `procedure`"
     )
     policy: str | None = Field(default=None, description="the policy")
-    mode: Mode | None = Field(default=None, description="`enforce`, or `off`: bound requests pass through")
+    policies: Names | None = Field(default=None, description="further policies that the client may ask for")
+    mode: Mode | None = Field(
+        default=None, description="`enforce`, `observe` or `off`; default: what the policy says"
+    )
+    modes: tuple[Mode, ...] = Field(default=(), description="further modes that the client may ask for")
     override: bool = Field(
-        default=False, description="whether the client may bind another procedure or policy"
+        default=False, description="whether the client may bind another procedure, policy or mode"
     )
 
     @field_validator("upstream_model")
@@ -262,7 +184,7 @@ class Route(_Section):
         return model
 
 
-class Defaults(_Section):
+class Defaults(Section):
     """What counts where a route says nothing."""
 
     upstream: Names | None = Field(
@@ -270,13 +192,13 @@ class Defaults(_Section):
         description="an upstream, or a list: the next one is the fallback; default: the first of all",
     )
     policy: str = Field(default="default", description="the policy")
-    mode: Mode = Field(default="enforce", description="`enforce`, or `off`: bound requests pass through")
+    mode: Mode = Field(default="enforce", description="`enforce`, `observe` or `off`")
     unbound: Literal["pass", "refuse"] = Field(
         default="pass", description="what happens to requests without a procedure"
     )
 
 
-class Config(_Section):
+class Config(Section):
     """All that the file may say; what is left out is as without a file."""
 
     server: Server = Server()

@@ -39,6 +39,7 @@ class Strategy(StrEnum):
     RESUME = "resume"
     SCAFFOLD = "scaffold"
     FALLBACK = "fallback"
+    VOTE = "vote"  # asked once more for what the model decides
     REPAIR = "repair"  # continued behind a line that the guard wrote
     TRANSPORT = "transport"  # the same again after a fault of the network
 
@@ -110,9 +111,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The upstream could not be used, or stopped being usable."""
+    """The upstream could not be used, or stopped being usable.
+
+    `left_s` is what is left of the run's wall time; None: more than anybody would wait.
+    """
 
     error: UpstreamError
+    left_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,7 @@ class Open:
     seed: int | None = None
     resume_from: str = ""  # path of the first step that is not verified
     model: str = ""
+    last: bool = False  # there is no further upstream that the run could go to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,13 @@
 """The retry policy: from what has happened to what to do next, as a pure function of history.
 
-What may be tried depends on the kind of the violation: each kind has a *ladder*, a row of actions that are
-tried in order. At one step of one upstream the ladder is only ever climbed: an action is tried again until
-its cap is reached, then the next one. A fallback to the next upstream starts at the bottom again.
+What may be tried are the rungs of a ladder (see `guard.run.ladders`). At one step of one upstream the
+ladder is only ever climbed: an action is tried again until its cap is reached, then the next one. A
+fallback to the next upstream starts at the bottom again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal
@@ -15,99 +15,70 @@ from typing import Final, Literal
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.errors import UpstreamError
+from guard.procedure.model import StepKind
+from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy
 
 BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
 LONGEST_WAIT_S: Final = 10.0  # a server that asks for more is given up
-RETRY_TEMPERATURE: Final = (0.5, 0.15, 1.2)  # start, increase a retry, ceiling
+TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
 SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
 
-class Action(StrEnum):
-    """What can be done about a violation."""
+class Vary(StrEnum):
+    """What may differ between a generation and the like one before it."""
 
-    RESTART = "restart"  # from the beginning, as long as nothing was delivered
-    RESUME = "resume"  # from the last verified step
-    SCAFFOLD = "scaffold"  # the same, the line's operands given
-    FALLBACK = "fallback"  # resume on the next upstream
-    REPAIR = "repair"  # the guard writes the line
-    REJECT = "reject"
+    TEMPERATURE = "temperature"
+    SEED = "seed"
+    PHRASING = "phrasing"
 
 
-GENERATING: Final = frozenset({Action.RESTART, Action.RESUME, Action.SCAFFOLD, Action.FALLBACK})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """How often the model is asked for what only it can decide.
 
+    Until one value is `ahead` of every other by so many votes; or `most` times, when the value with the
+    most votes stands, of several the one that was said first.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """An action of a ladder. `times`: how often on the same step; None: the policy's cap."""
-
-    action: Action
-    times: int | None = None
-
-
-Ladder = tuple[Rung, ...]
-
-
-def _ladder(*rungs: Action | Rung) -> Ladder:
-    return tuple(rung if isinstance(rung, Rung) else Rung(rung) for rung in rungs)
-
-
-_FORM = _ladder(Action.RESUME, Action.FALLBACK, Action.REPAIR, Action.REJECT)
-_VALUE = _ladder(Action.RESUME, Action.SCAFFOLD, Action.FALLBACK, Action.REPAIR, Action.REJECT)
-_OPERANDS = _ladder(Action.SCAFFOLD, Action.FALLBACK, Action.REPAIR, Action.REJECT)
-_JUDGEMENT = _ladder(Action.RESUME, Action.FALLBACK, Action.REJECT)
-_LOST = _ladder(Rung(Action.RESUME, 1), Rung(Action.RESTART, 1), Action.FALLBACK, Action.REJECT)
-
-LADDERS: Final[Mapping[Kind, Ladder]] = {
-    Kind.SKIPPED_STEP: _FORM,
-    Kind.EXTRA_STEP: _FORM,
-    Kind.REPEATED_STEP: _FORM,
-    Kind.SELF_CORRECTION: _FORM,
-    Kind.PREMATURE_ANSWER: _FORM,
-    Kind.MISSING_ANSWER: _FORM,
-    Kind.WRONG_VALUE: _VALUE,
-    Kind.WRONG_ANSWER: _VALUE,
-    # Drawing again rescues arithmetic slips (65 %), wrong operands hardly ever (17-34 %).
-    Kind.WRONG_EXPRESSION: _OPERANDS,
-    Kind.WRONG_BRANCH: _JUDGEMENT,
-    Kind.INADMISSIBLE_VALUE: _JUDGEMENT,
-    Kind.UNGROUNDED_VALUE: _JUDGEMENT,
-    Kind.WRONG_CALL: _JUDGEMENT,
-    Kind.UNCONFIRMED_CALL: _JUDGEMENT,
-    Kind.MALFORMED: _LOST,
-    Kind.LIMIT_EXCEEDED: _LOST,
-    # Never the model's fault: does not count as an attempt.
-    Kind.TRUNCATED: _JUDGEMENT,
-}
-
-
-def ladders(actions: Iterable[Action]) -> dict[Kind, Ladder]:
-    """One list of actions for every kind of violation."""
-    ladder = _ladder(*actions)
-    return dict.fromkeys(Kind, ladder)
+    ahead: int = 2
+    most: int = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How a procedure is enforced.
 
-    `attempts` bounds the generations that are opened because of a violation, `attempts_per_step` the same
-    action on the same step, `transport_retries` the generations after a fault of the network on one
-    upstream, `output_tokens` what all generations write together, `seconds` the wall time of the run.
-    `vary`: a retry may raise the temperature and change the seed that the client asked for. `tolerant`: as
-    the checker has it.
+    Caps: `attempts` bounds the generations that are opened because of a violation, `attempts_per_upstream`
+    those on the upstreams that it names, `attempts_per_step` the same action on the same step,
+    `transport_retries` the generations after a fault of the network on one upstream; the two kinds of
+    retries are counted apart. `output_tokens` is what all generations may write together, `seconds` the
+    wall time of the run.
+
+    `rules` say what to do about a violation, the defaults of `ladders` where none fits. `vary` is what a
+    retry may change of what the client asked for, `temperatures` the ones of the first, second, ... like
+    try at a step (None: as the client, else the upstream, has it; the last one counts for all further
+    ones), `seed` the first one where the client names none.
+
+    `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
+    how what the model decides is put to the vote. `tolerant`: as the checker has it.
     """
 
     attempts: int = 12
     attempts_per_step: int = 2
+    attempts_per_upstream: Mapping[str, int] = field(default_factory=dict)
     transport_retries: int = 2
-    ladders: Mapping[Kind, Ladder] = field(default_factory=lambda: LADDERS, repr=False)
-    vary: bool = True
+    rules: tuple[Rule, ...] = ()
+    vary: frozenset[Vary] = frozenset(Vary)
+    temperatures: tuple[float | None, ...] = TEMPERATURES
+    seed: int | None = None
     force: Level = Level.OPERANDS
     output_tokens: int = 8000
     seconds: float = 120
     deliver: Literal["hold_step", "hold_all"] = "hold_step"
     tolerant: bool = False
+    race: int = 1
+    votes: Votes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +86,10 @@ class Attempt:
     """One generation, as the policy remembers it.
 
     `strategy` and `step` say why it was opened and at which step; `counted` whether because of a
-    violation. `kind`, `failed_at`, `text` tell of the violation that ended it: what it wrote behind
-    `prefix`, up to the end of what was wrong. `kind` is None where it ended otherwise. `delivered`: the
-    client had received something by then. `scaffoldable`: the failed line has operands that the model had
-    to write itself. `repairable`: the guard knows the whole of that line.
+    violation. `kind`, `failed_at`, `step_kind` and `text` tell of the violation that ended it:
+    what it wrote behind `prefix`, up to the end of what was wrong. `kind` is None where it
+    ended otherwise. `delivered`: the client had received something by then. `scaffoldable`: the failed line
+    has operands that the model had to write itself. `repairable`: the guard knows the whole of that line.
     """
 
     upstream: int
@@ -128,6 +99,7 @@ class Attempt:
     prefix: str
     kind: Kind | None = None
     failed_at: str = ""
+    step_kind: StepKind | None = None
     text: str = ""
     delivered: bool = False
     scaffoldable: bool = False
@@ -155,11 +127,11 @@ def decide(policy: Policy, history: Sequence[Attempt], *, upstreams: int) -> Cho
     """
     last = history[-1]
     assert last.kind is not None, "a generation that ended well needs no policy"
-    ladder = policy.ladders[last.kind]
+    rungs = ladder(policy.rules, last.kind, last.step_kind)
     counted = last.kind is not Kind.TRUNCATED
     spent = counted and sum(attempt.counted for attempt in history) >= policy.attempts
     passed: list[str] = []
-    for rung in ladder[_climbed(ladder, history) :]:
+    for rung in rungs[_climbed(rungs, history) :]:
         if rung.action is Action.REJECT:
             break
         why_not = _why_not(policy, rung, history, upstreams=upstreams, spent=spent)
@@ -202,15 +174,16 @@ def temperature(policy: Policy, asked: float | None, tries: int) -> float | None
 
     Where nobody asked for one it is the server's to choose, and is left to it.
     """
-    if asked is None or not policy.vary or tries == 0:
+    if asked is None or Vary.TEMPERATURE not in policy.vary:
         return asked
-    start, increase, ceiling = RETRY_TEMPERATURE
-    return max(asked, min(ceiling, round(start + increase * (tries - 1), 2)))
+    scheduled = policy.temperatures[min(tries, len(policy.temperatures) - 1)]
+    return asked if scheduled is None else max(asked, scheduled)
 
 
 def seed(policy: Policy, asked: int | None, retries: int) -> int | None:
     """Give the seed of a generation: the client's for the first attempt, another one for each retry."""
-    if asked is None or not policy.vary:
+    asked = policy.seed if asked is None else asked
+    if asked is None or Vary.SEED not in policy.vary:
         return asked
     return asked + retries if asked + retries < SEEDS else asked - retries
 
@@ -230,10 +203,10 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
             return 0
 
 
-def _climbed(ladder: Ladder, history: Sequence[Attempt]) -> int:
+def _climbed(rungs: Ladder, history: Sequence[Attempt]) -> int:
     """Find the highest rung that was tried at this step: there is no way back down."""
     tried = {attempt.strategy.value for attempt in _at_this_step(history)}
-    reached = [i for i, rung in enumerate(ladder) if rung.action.value in tried & _CLIMBED]
+    reached = [i for i, rung in enumerate(rungs) if rung.action.value in tried & _CLIMBED]
     return max(reached, default=0)
 
 

@@ -38,6 +38,7 @@ from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
 from guard.run.generation import Generation
+from guard.run.ladders import Action
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -61,7 +62,7 @@ from guard.run.messages import (
     Waited,
 )
 from guard.run.opening import NO_REASON, Job, Reason, opening, scaffold_cell
-from guard.run.policy import Action, Attempt, Choice, Policy
+from guard.run.policy import Attempt, Choice, Policy
 from guard.run.progress import Progress
 
 __all__ = ["Job", "Policy", "Run"]
@@ -277,6 +278,7 @@ class Run:
             generation.attempt(),
             kind=violation.kind,
             failed_at=due.path,
+            step_kind=due.kind,
             delivered=self._progress.delivered > 0,
             scaffoldable=cell is not None and (generation.scaffold or due.path not in generation.given),
             repairable=due.known,
@@ -291,7 +293,7 @@ class Run:
 
     def _act(self, choice: Choice, violation: Violation, reason: Reason) -> list[Command]:
         match choice.action:
-            case Action.REJECT:
+            case Action.REJECT | Action.RELEASE:
                 return [self._reject(violation, choice.reason)]
             case Action.REPAIR:
                 return self._repair(all_known=choice.rest)
@@ -299,7 +301,7 @@ class Run:
                 return self._go_on(Strategy.SCAFFOLD, counted=choice.counted, reason=reason)
             case Action.FALLBACK:
                 self._upstream += 1
-            case Action.RESUME | Action.RESTART:
+            case Action.RESUME | Action.RESTART | Action.FEEDBACK:
                 pass
             case _:
                 assert_never(choice.action)

@@ -7,11 +7,12 @@ from textwrap import dedent
 
 import pytest
 
+from guard.check.verdict import Kind
 from guard.config import Config, default_config, load_config
 from guard.config.settings import HttpUpstream, LocalUpstream, ScriptedUpstream
 from guard.dialect.lark import Level
 from guard.errors import ConfigError
-from guard.run.policy import LADDERS, Action
+from guard.run.ladders import Action, ladder
 
 CHAIN = """
 procedure chain(a: int, b: int) -> int
@@ -68,7 +69,7 @@ def test_the_documented_file_is_read(folder: Path) -> None:
     assert main.base_url == "http://127.0.0.1:9000/v1"
     assert main.api_key.get_secret_value() == ""
     policy = config.policies["default"].policy
-    assert policy.ladders is LADDERS
+    assert policy.rules == ()
     assert policy.force is Level.OPERANDS
     assert config.routes[0].upstream == ("main",)
 
@@ -88,10 +89,9 @@ def test_an_empty_file_is_as_no_file(folder: Path) -> None:
 
 def test_a_list_of_actions_counts_for_every_kind(folder: Path) -> None:
     config = read(folder, "policies: {strict: {actions: [resume, reject]}}")
-    ladders = config.policies["strict"].policy.ladders
-    assert {tuple(rung.action for rung in ladder) for ladder in ladders.values()} == {
-        (Action.RESUME, Action.REJECT)
-    }
+    rules = config.policies["strict"].policy.rules
+    ladders = [ladder(rules, kind, None) for kind in Kind]
+    assert {tuple(rung.action for rung in rungs) for rungs in ladders} == {(Action.RESUME, Action.REJECT)}
 
 
 def test_paths_are_relative_to_the_file(folder: Path, tmp_path: Path) -> None:

@@ -9,17 +9,15 @@ import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import UpstreamBusy, UpstreamConnectError, UpstreamStatusError, UpstreamTimeout
+from guard.run.ladders import LADDERS, Action, always
 from guard.run.messages import Strategy
 from guard.run.policy import (
-    LADDERS,
     LONGEST_WAIT_S,
-    Action,
     Attempt,
     Choice,
     Policy,
     backtrack,
     decide,
-    ladders,
     pause,
     seed,
     temperature,
@@ -154,13 +152,13 @@ def test_the_cap_per_step_is_the_policys() -> None:
 
 
 def test_a_list_of_actions_holds_for_every_kind() -> None:
-    policy = Policy(ladders=ladders([SCAFFOLD, REPAIR]))
+    policy = Policy(rules=always([SCAFFOLD, REPAIR]))
     assert climb(Kind.WRONG_BRANCH, policy=policy) == [SCAFFOLD, SCAFFOLD, REPAIR]
     assert climb(Kind.MALFORMED, policy=policy, repairable=False) == [SCAFFOLD, SCAFFOLD, REJECT]
 
 
 def test_a_list_may_reject_at_once() -> None:
-    choice = decide(Policy(ladders=ladders([REJECT])), [failed(Kind.WRONG_VALUE)], upstreams=2)
+    choice = decide(Policy(rules=always([REJECT])), [failed(Kind.WRONG_VALUE)], upstreams=2)
     assert choice == Choice(action=REJECT, reason="the policy allows no retry")
 
 
@@ -216,7 +214,7 @@ def test_an_identical_response_spends_the_rung() -> None:
     first = failed(Kind.WRONG_VALUE, at="1", opened_at="1")
     again = replace(first, strategy=Strategy.RESUME, counted=True)
     assert decide(POLICY, [first, again], upstreams=1).action is SCAFFOLD
-    choice = decide(Policy(ladders=ladders([RESUME, RESTART])), [first, again], upstreams=1)
+    choice = decide(Policy(rules=always([RESUME, RESTART])), [first, again], upstreams=1)
     assert choice.action is REJECT
     assert "identical response" in choice.reason
 
@@ -309,13 +307,13 @@ def test_retries_raise_the_temperature_to_a_ceiling() -> None:
 
 def test_the_temperature_is_left_alone_where_nobody_asked_for_one_or_it_may_not_vary() -> None:
     assert temperature(POLICY, None, 3) is None
-    assert temperature(Policy(vary=False), 0.2, 3) == 0.2
+    assert temperature(Policy(vary=frozenset()), 0.2, 3) == 0.2
 
 
 def test_each_retry_has_a_seed_of_its_own() -> None:
     assert [seed(POLICY, 7, n) for n in range(3)] == [7, 8, 9]
     assert seed(POLICY, None, 3) is None
-    assert seed(Policy(vary=False), 7, 3) == 7
+    assert seed(Policy(vary=frozenset()), 7, 3) == 7
     assert [seed(POLICY, 2**63 - 1, n) for n in range(2)] == [2**63 - 1, 2**63 - 2], "64 bits hold no more"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import InvalidState
+from guard.run.ladders import Action, always
 from guard.run.messages import (
     Cancelled,
     Outcome,
@@ -16,7 +17,6 @@ from guard.run.messages import (
     Usage,
     Waited,
 )
-from guard.run.policy import Action, ladders
 from guard.run.run import Policy, Run
 from tests.playbook import (
     Playbook,
@@ -374,7 +374,7 @@ def test_a_malformed_trace_starts_over_where_nothing_was_delivered() -> None:
 
 def test_a_restart_throws_away_the_verified_prefix_too() -> None:
     assert (
-        Playbook(sums(policy=Policy(deliver="hold_all", ladders=ladders([Action.RESTART]))))
+        Playbook(sums(policy=Policy(deliver="hold_all", rules=always([Action.RESTART]))))
         << opens()
         >> says(" a = 3 + 4 = 7\nSo b is 14.\n", tokens=10)
         << violates(Kind.MALFORMED, "2")
@@ -388,7 +388,7 @@ def test_a_restart_throws_away_the_verified_prefix_too() -> None:
 
 def test_an_identical_response_ends_the_resuming() -> None:
     play = (
-        Playbook(sums(policy=Policy(ladders=ladders([Action.RESUME]), attempts_per_step=9)))
+        Playbook(sums(policy=Policy(rules=always([Action.RESUME]), attempts_per_step=9)))
         << opens()
         >> says(" a = 3 + 4 = 8\n")
         << violates(Kind.WRONG_VALUE, "1")
@@ -406,7 +406,7 @@ def test_an_identical_response_ends_the_resuming() -> None:
 
 def test_vary_false_leaves_temperature_and_seed_to_the_client() -> None:
     assert (
-        Playbook(sums(policy=Policy(vary=False), temperature=0.2, seed=7, top_p=0.9))
+        Playbook(sums(policy=Policy(vary=frozenset()), temperature=0.2, seed=7, top_p=0.9))
         << opens(temperature=0.2, seed=7, top_p=0.9)
         >> says(" a = 3 + 4 = 8\n")
         << violates(Kind.WRONG_VALUE, "1")
@@ -437,7 +437,7 @@ def test_a_retry_raises_the_clients_temperature_and_changes_its_seed() -> None:
 
 
 def test_a_further_upstream_takes_over_the_verified_prefix_and_keeps_the_run() -> None:
-    list_of_two = Policy(ladders=ladders([Action.FALLBACK, Action.REJECT]))
+    list_of_two = Policy(rules=always([Action.FALLBACK, Action.REJECT]))
     assert (
         Playbook(sums(PREFILL, LARGER, policy=list_of_two))
         << opens(upstream="main", model="m")
@@ -485,7 +485,7 @@ def test_at_the_cap_of_attempts_all_that_is_left_is_repaired() -> None:
 
 def test_at_the_cap_of_attempts_a_run_without_repair_is_rejected() -> None:
     play = (
-        Playbook(sums(policy=Policy(attempts=1, ladders=ladders([Action.RESUME, Action.REJECT]))))
+        Playbook(sums(policy=Policy(attempts=1, rules=always([Action.RESUME, Action.REJECT]))))
         << opens()
         >> says(" a = 3 + 4 = 8\n")
         << violates(Kind.WRONG_VALUE, "1")

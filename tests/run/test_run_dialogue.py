@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from guard.check.verdict import Kind
+from guard.run.ladders import Action, always
 from guard.run.messages import Cancelled, Open, Outcome, Result, StepClass, Strategy
-from guard.run.policy import Action, ladders
 from guard.run.run import Policy
 from tests.playbook import Playbook, closes, emits, ends, finishes, ignores, opens, says, violates
 from tests.run.procedures import DIALOGUE, PREFILL, sums
@@ -218,7 +218,7 @@ def test_a_turn_of_its_own_follows_messages_that_do_not_end_in_a_plain_user_text
 
 def test_a_repair_is_told_as_what_stands() -> None:
     play = (
-        Playbook(sums(DIALOGUE, policy=Policy(ladders=ladders([Action.REPAIR]))))
+        Playbook(sums(DIALOGUE, policy=Policy(rules=always([Action.REPAIR]))))
         << opens()
         >> says(f"{BEGIN}1 a = 3 + 4 = 8\n")
         << violates(Kind.WRONG_VALUE, "1")
@@ -233,7 +233,7 @@ def test_a_repair_is_told_as_what_stands() -> None:
 
 def test_a_repair_before_the_first_line_opens_the_frame() -> None:
     assert (
-        Playbook(sums(DIALOGUE, policy=Policy(ladders=ladders([Action.REPAIR]))))
+        Playbook(sums(DIALOGUE, policy=Policy(rules=always([Action.REPAIR]))))
         << opens()
         >> says("Sure!\n")
         << violates(Kind.MALFORMED, "")
@@ -248,7 +248,7 @@ def test_a_repair_before_the_first_line_opens_the_frame() -> None:
 
 def test_a_fallback_from_a_prefix_to_a_dialogue_takes_the_prefix_along() -> None:
     play = (
-        Playbook(sums(PREFILL, DIALOGUE, policy=Policy(ladders=ladders([Action.FALLBACK]))))
+        Playbook(sums(PREFILL, DIALOGUE, policy=Policy(rules=always([Action.FALLBACK]))))
         << opens(prefix=f"{BEGIN}1")
         >> says(" a = 3 + 4 = 7\n2 b = 7 * 2 = 15\n")
         << emits("1")

@@ -6,8 +6,9 @@ from typing import Final
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
+from guard.run.ladders import Action, always
 from guard.run.messages import Outcome, Result, StepClass, Strategy
-from guard.run.policy import Action, Policy, ladders
+from guard.run.policy import Policy
 from tests.playbook import Playbook, closes, emits, ends, finishes, opens, says, violates
 from tests.run.procedures import DIALOGUE, GRAMMAR, PREFILL, aside
 
@@ -58,10 +59,10 @@ def test_a_wrong_step_out_of_turn_is_resumed_at_that_step() -> None:
 
 
 def test_a_step_out_of_turn_is_scaffolded_and_repaired_where_it_stands() -> None:
-    ladder = ladders([Action.RESUME, Action.SCAFFOLD, Action.REPAIR])
+    rules = always([Action.RESUME, Action.SCAFFOLD, Action.REPAIR])
     wrong = f"{PRODUCT[:-3]}13\n"
     assert (
-        Playbook(aside(PREFILL, policy=Policy(ladders=ladder, attempts_per_step=1)))
+        Playbook(aside(PREFILL, policy=Policy(rules=rules, attempts_per_step=1)))
         << opens(prefix=f"{BEGIN}1.1")
         >> says(f"{SUM[3:]}{wrong}")
         << emits("1.1")

@@ -22,6 +22,7 @@ from guard.errors import (
 from guard.procedure.expected import Expected
 from guard.procedure.types import EnumType, Value
 from guard.run.endings import ACCEPTED
+from guard.run.ladders import Action, always
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -42,7 +43,7 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.policy import Action, Policy, ladders
+from guard.run.policy import Policy, Vary
 from guard.run.run import Run
 from guard.trace import render
 from tests.run.procedures import NONCE, NOTE, ORDER, SHARES, STOCK, SUMS, job, program
@@ -73,14 +74,14 @@ POLICIES: Final = st.builds(
     attempts=st.integers(0, 4),
     attempts_per_step=st.integers(1, 3),
     transport_retries=st.integers(0, 2),
-    ladders=st.one_of(
-        st.just(Policy().ladders),
-        st.lists(st.sampled_from(Action), max_size=5, unique=True).map(ladders),
+    rules=st.one_of(
+        st.just(()),
+        st.lists(st.sampled_from(Action), max_size=5, unique=True).map(always),
     ),
     force=st.sampled_from(Level),
     output_tokens=st.integers(20, 400),
     deliver=st.sampled_from(["hold_step", "hold_all"]),
-    vary=st.booleans(),
+    vary=st.frozensets(st.sampled_from(Vary)),
 )
 MOST_STEPS: Final = 12  # of the procedures above
 

@@ -1,0 +1,220 @@
+"""How a procedure is enforced, as the operator writes it down: the section `policies`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field
+
+from guard.check.verdict import Kind
+from guard.config.sections import Section
+from guard.dialect.lark import Level
+from guard.procedure.expected import Form
+from guard.procedure.model import StepKind
+from guard.run.ladders import Action, Rule, Rung
+from guard.run.policy import TEMPERATURES, Policy, Vary, Votes
+
+Mode = Literal["enforce", "observe", "off"]
+
+MAX_TEMPERATURE: Final = 2.0
+MAX_RACE: Final = 8
+MAX_VOTES: Final = 99
+
+
+class Entry(Section):
+    """One action of a list: its name, or what the name maps to.
+
+    `resume` is `{action: resume}`, `resume: 2` is so often at one step, `fallback: NAME` goes to that
+    upstream.
+    """
+
+    action: Action
+    times: int | None = Field(default=None, ge=1, le=100)
+    upstream: str | None = None
+
+    @property
+    def rung(self) -> Rung:
+        """The rung of a ladder that it is."""
+        return Rung(self.action, self.times, self.upstream)
+
+
+def _entry(raw: Any) -> Any:
+    match raw:
+        case str():
+            return {"action": raw}
+        case dict() if len(raw) == 1:
+            ((action, what),) = raw.items()
+            return {"action": action, ("upstream" if action == Action.FALLBACK else "times"): what}
+        case _:
+            return raw
+
+
+Actions = Annotated[
+    tuple[Annotated[Entry, BeforeValidator(_entry)], ...],
+    Field(min_length=1),
+]
+
+
+def _listed(raw: Any) -> Any:
+    return [raw] if isinstance(raw, str) else raw
+
+
+class RuleSettings(Section):
+    """Another list of actions for some violations, or at some kinds of steps."""
+
+    violation: Annotated[tuple[Kind, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="the kinds of violations that it is for; none: all"
+    )
+    step: Annotated[tuple[StepKind, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="the kinds of steps that it is for; none: all"
+    )
+    actions: Actions = Field(description="what to do, tried in order")
+
+    @property
+    def rule(self) -> Rule:
+        """The rule as a run follows it."""
+        return Rule(
+            ladder=tuple(entry.rung for entry in self.actions),
+            kinds=frozenset(self.violation),
+            steps=frozenset(self.step),
+        )
+
+
+class VotesSettings(Section):
+    """What the model decides is asked for several times."""
+
+    ahead: int = Field(default=2, ge=1, le=MAX_VOTES, description="votes that a value must be ahead by")
+    most: int = Field(default=7, ge=1, le=MAX_VOTES, description="votes on one step, at most")
+
+
+class PolicySettings(Section):
+    """How a procedure is enforced."""
+
+    extends: str | None = Field(
+        default=None, description="the policy whose settings count where this one has none of its own"
+    )
+    mode: Mode = Field(
+        default="enforce",
+        description="`enforce`; `observe`: only check and count; `off`: bound requests pass through",
+    )
+    sample: float = Field(
+        default=1.0, gt=0, le=1, description="the share of requests that is checked in mode `observe`"
+    )
+    attempts: int = Field(
+        default=12, ge=1, le=1000, description="generations opened because of a violation, at most"
+    )
+    attempts_per_step: int = Field(
+        default=2, ge=1, le=100, description="the same action on the same step, at most"
+    )
+    attempts_per_upstream: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(
+        default_factory=dict, description="of `attempts`, those on an upstream, by its name"
+    )
+    transport_retries: int = Field(
+        default=2,
+        ge=0,
+        le=20,
+        description="generations after a fault of the network on one upstream, at most",
+    )
+    actions: Annotated[
+        Actions | None, BeforeValidator(lambda value: None if value == "default" else value)
+    ] = Field(
+        default=None,
+        description="what to do about a violation: `default` (by its kind) or a list, tried in order",
+    )
+    rules: tuple[RuleSettings, ...] = Field(
+        default=(), description="other actions for some violations or steps; the first that fits counts"
+    )
+    compute: Literal["model", "guard"] = Field(
+        default="model", description="who writes the lines that can be computed"
+    )
+    race: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_RACE,
+        description="first generations at once, of which the first right one counts",
+    )
+    votes: VotesSettings | None = Field(
+        default=None, description="what the model decides is put to the vote; none: asked for once"
+    )
+    vary: Annotated[
+        frozenset[Vary],
+        BeforeValidator(
+            lambda value: {True: tuple(Vary), False: ()}[value] if isinstance(value, bool) else value
+        ),
+    ] = Field(
+        default=frozenset(Vary),
+        description="what a retry may change: `temperature`, `seed`, `phrasing`; true: all, false: nothing",
+    )
+    temperatures: tuple[Annotated[float, Field(ge=0, le=MAX_TEMPERATURE)] | None, ...] = Field(
+        default=TEMPERATURES,
+        min_length=1,
+        max_length=100,
+        description="of the first, second, ... try at a step, if higher than asked for; null: as asked for",
+    )
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**63, description="seed of the first try where the client names none"
+    )
+    force: Level = Field(
+        default=Level.OPERANDS,
+        description="how much of each line is given to the model; `values`: all that can be computed",
+    )
+    trace: Form = Field(
+        default=Form.WORK,
+        description="what a line shows: `values`, `work` (the operands too), `full` (the expression too)",
+    )
+    tolerant: bool = Field(
+        default=False,
+        description="whether what is no line of the trace (a preamble, a code fence, prose) is left out",
+    )
+    output_tokens: int = Field(
+        default=8000, ge=1, description="tokens over all generations of one request, at most"
+    )
+    seconds: float = Field(default=120, gt=0, description="seconds for one request, at most")
+    deliver: Literal["hold_step", "hold_all", "pass_through"] = Field(
+        default="hold_step",
+        description=(
+            "`hold_step`: a step leaves when it is verified; `hold_all`: when all are; "
+            "`pass_through`: unchecked, only in mode `observe`"
+        ),
+    )
+    content: Literal["answer", "trace", "both"] = Field(default="answer", description="what the client reads")
+    steps_as: Literal["reasoning", "none"] = Field(
+        default="reasoning",
+        description="where the steps go when `content` is `answer`: the field reasoning_content, or nowhere",
+    )
+    usage: Literal["sum", "last"] = Field(
+        default="sum",
+        description="what the client's `usage` counts: all generations, or the last one",
+    )
+    reveal: bool = Field(
+        default=False, description="whether reports show what was expected and found, not only kind and step"
+    )
+    commit_after_s: float = Field(
+        default=10,
+        ge=0,
+        description="seconds until a stream is opened with no step verified; later errors are sent in it",
+    )
+
+    @property
+    def policy(self) -> Policy:
+        """The part of it that a run follows."""
+        rules = tuple(rule.rule for rule in self.rules)
+        if self.actions is not None:
+            rules += (Rule(ladder=tuple(entry.rung for entry in self.actions)),)
+        return Policy(
+            attempts=self.attempts,
+            attempts_per_step=self.attempts_per_step,
+            attempts_per_upstream=self.attempts_per_upstream,
+            transport_retries=self.transport_retries,
+            rules=rules,
+            vary=self.vary,
+            temperatures=self.temperatures,
+            seed=self.seed,
+            force=Level.VALUES if self.compute == "guard" else self.force,
+            output_tokens=self.output_tokens,
+            seconds=self.seconds,
+            deliver="hold_step" if self.deliver == "hold_step" else "hold_all",
+            tolerant=self.tolerant,
+            race=self.race,
+            votes=None if self.votes is None else Votes(ahead=self.votes.ahead, most=self.votes.most),
+        )

@@ -1,0 +1,109 @@
+"""What may be tried about a violation: the actions, their default order for each kind, and rules of one's own.
+
+A *ladder* is a row of actions that are tried in order. Which one counts depends on the kind of the
+violation and on the kind of the step it is at: the first rule that fits, else the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from guard.check.verdict import Kind
+from guard.procedure.model import StepKind
+
+
+class Action(StrEnum):
+    """What can be done about a violation."""
+
+    RESTART = "restart"  # from the beginning, as long as nothing was delivered
+    RESUME = "resume"  # from the last verified step
+    FEEDBACK = "feedback"  # the same, and the model is told which step was wrong and how
+    SCAFFOLD = "scaffold"  # from the last verified step, the line's operands given
+    FALLBACK = "fallback"  # resume on the next upstream, or on a named one
+    REPAIR = "repair"  # the guard writes the line
+    REJECT = "reject"
+    RELEASE = "release"  # deliver what the model wrote, marked as not verified
+
+
+GENERATING: Final = frozenset(
+    {Action.RESTART, Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD, Action.FALLBACK}
+)
+ENDS: Final = frozenset({Action.REJECT, Action.RELEASE})
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """An action of a ladder.
+
+    `times`: how often on the same step; None: the policy's cap. `upstream`: which one a fallback goes to;
+    None: the next.
+    """
+
+    action: Action
+    times: int | None = None
+    upstream: str | None = None
+
+
+Ladder = tuple[Rung, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A ladder, and what it is for: kinds of violations and kinds of steps; an empty set is all of them."""
+
+    ladder: Ladder
+    kinds: frozenset[Kind] = frozenset()
+    steps: frozenset[StepKind] = frozenset()
+
+    def fits(self, kind: Kind, step: StepKind | None) -> bool:
+        """Whether it is for a violation at a step; None: at no step of the procedure."""
+        return (not self.kinds or kind in self.kinds) and (not self.steps or step in self.steps)
+
+
+def _ladder(*rungs: Action | Rung) -> Ladder:
+    return tuple(rung if isinstance(rung, Rung) else Rung(rung) for rung in rungs)
+
+
+_FORM = _ladder(Action.RESUME, Action.FALLBACK, Action.REPAIR, Action.REJECT)
+_VALUE = _ladder(Action.RESUME, Action.SCAFFOLD, Action.FALLBACK, Action.REPAIR, Action.REJECT)
+_OPERANDS = _ladder(Action.SCAFFOLD, Action.FALLBACK, Action.REPAIR, Action.REJECT)
+_JUDGEMENT = _ladder(Action.RESUME, Action.FALLBACK, Action.REJECT)
+_LOST = _ladder(Rung(Action.RESUME, 1), Rung(Action.RESTART, 1), Action.FALLBACK, Action.REJECT)
+
+LADDERS: Final[Mapping[Kind, Ladder]] = {
+    Kind.SKIPPED_STEP: _FORM,
+    Kind.EXTRA_STEP: _FORM,
+    Kind.REPEATED_STEP: _FORM,
+    Kind.SELF_CORRECTION: _FORM,
+    Kind.PREMATURE_ANSWER: _FORM,
+    Kind.MISSING_ANSWER: _FORM,
+    Kind.WRONG_VALUE: _VALUE,
+    Kind.WRONG_ANSWER: _VALUE,
+    # Drawing again rescues arithmetic slips (65 %), wrong operands hardly ever (17-34 %).
+    Kind.WRONG_EXPRESSION: _OPERANDS,
+    Kind.WRONG_BRANCH: _JUDGEMENT,
+    Kind.INADMISSIBLE_VALUE: _JUDGEMENT,
+    Kind.UNGROUNDED_VALUE: _JUDGEMENT,
+    Kind.WRONG_CALL: _JUDGEMENT,
+    Kind.UNCONFIRMED_CALL: _JUDGEMENT,
+    Kind.MALFORMED: _LOST,
+    Kind.LIMIT_EXCEEDED: _LOST,
+    # Never the model's fault: does not count as an attempt.
+    Kind.TRUNCATED: _JUDGEMENT,
+}
+
+
+def always(actions: Iterable[Action | Rung]) -> tuple[Rule, ...]:
+    """Make the one rule that has the same ladder for every violation."""
+    return (Rule(ladder=_ladder(*actions)),)
+
+
+def ladder(rules: Sequence[Rule], kind: Kind, step: StepKind | None) -> Ladder:
+    """Find the ladder of a violation at a step: the first rule that fits, else the kind's default."""
+    for rule in rules:
+        if rule.fits(kind, step):
+            return rule.ladder
+    return LADDERS[kind]
