@@ -1,4 +1,4 @@
-"""What may be tried about a violation: the actions, their default order for each kind, and rules of one's own.
+"""What may be tried about a violation: the actions, their order for each kind, and rules of one's own.
 
 A *ladder* is a row of actions that are tried in order. Which one counts depends on the kind of the
 violation and on the kind of the step it is at: the first rule that fits, else the default.
