@@ -73,8 +73,12 @@ class Bound:
     @property
     def policy(self) -> Policy:
         """What the run follows."""
-        delivers = bool(self.request.stream) and (self.as_reasoning or self.content != "answer")
-        return self.enforced.policy if delivers else self.enforced.held
+        return self.enforced.policy
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing leaves before the end."""
+        return not self.request.stream or not (self.as_reasoning or self.content != "answer")
 
     def job(self, nonce: str) -> Job:
         """Say what the run has to do."""
@@ -89,6 +93,7 @@ class Bound:
             seed=self.request.seed,
             max_tokens=self.request.budget,
             budget_field=self.request.budget_field,
+            whole=self.whole,
         )
 
 

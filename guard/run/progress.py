@@ -38,7 +38,8 @@ class Progress:
     ) -> None:
         self._program, self._inputs, self._nonce, self._tolerant = program, inputs, nonce, tolerant
         self.lines: list[Line] = []
-        self.delivered = 0  # so many of the lines the client has
+        self.delivered = 0  # so many of the lines stand for good
+        self._emitted = 0  # so many of the lines the client has
         self.checker = self._checker("")
         self._loose = False  # whether the checker has read more than whole verified lines
 
@@ -192,15 +193,20 @@ class Progress:
         self.checker = self._checker("")
 
     def last_decided(self) -> int | None:
-        """Where the last line stands that the model decided and the client does not have."""
+        """Where the last line stands that the model decided and that may still be changed."""
         for i in range(len(self.lines) - 1, self.delivered - 1, -1):
             if self.lines[i].step.decided:
                 return i
         return None
 
+    def settle(self) -> None:
+        """Let every verified line stand, as if the client had it."""
+        self.delivered = len(self.lines)
+
     def deliver(self) -> list[Emit]:
         """Give the client every verified line that it does not have."""
-        due, self.delivered = self.lines[self.delivered :], len(self.lines)
+        due = self.lines[self._emitted :]
+        self.delivered = self._emitted = len(self.lines)
         return [
             Emit(
                 step=line.step.path,

@@ -362,7 +362,12 @@ class Run:
         return commands
 
     def _deliver(self) -> list[Command]:
-        return [] if self._policy.deliver == "hold_all" else list(self._progress.deliver())
+        if self._policy.deliver == "hold_all":
+            return []
+        if self._job.whole:
+            self._progress.settle()
+            return []
+        return list(self._progress.deliver())
 
     def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> Open:
         target = self._targets[self._upstream]
