@@ -185,13 +185,12 @@ class Servers(RuleBasedStateMachine):
             return begun, "@end {nonce}\n"
         decision = checker.expected.decision
         value = None if decision is None else DECISIONS[self.procedure][checker.expected.target]
-        quotes = ("Sechs Türen",) if decision is not None and decision.quote else ()
-        return begun, render.line(checker.expected, value, quotes) + "\n"
+        return begun, render.line(checker.expected, value, render.default_quotes(checker.expected)) + "\n"
 
     # --- what a server may do --------------------------------------------------------------------
 
     @precondition(open)
-    @rule(lines=st.integers(1, 8), half=st.booleans())
+    @rule(lines=st.integers(1, 13), half=st.booleans())
     def writes_faithfully(self, lines: int, half: bool) -> None:
         for _ in range(lines):
             if not self.open():
@@ -212,12 +211,14 @@ class Servers(RuleBasedStateMachine):
             self.say(changed.removeprefix(begun) if changed.startswith(begun) else "\n")
 
     @precondition(open)
-    @rule(name=st.sampled_from(sorted(INJECTORS)), pick=st.integers(0, 99), rare=st.integers(0, 1))
-    def departs(self, name: str, pick: int, rare: int) -> None:
+    @rule(name=st.sampled_from(sorted(INJECTORS)), pick=st.integers(0, 99), ahead=st.integers(0, 9))
+    def departs(self, name: str, pick: int, ahead: int) -> None:
+        if ahead:
+            self.writes_faithfully(lines=ahead, half=False)
         text = self.text[0]
         done = text.count("\n") - 1
         faithful = self.sample.trace.replace(SAMPLES, nonce_of(self.lanes[0]))
-        if rare or not 0 <= done < len(self.sample.steps) or not faithful.startswith(text):
+        if not self.open() or not 0 <= done < len(self.sample.steps) or not faithful.startswith(text):
             return
         mutants = list(INJECTORS[name](self.sample, done))
         if mutants:
@@ -231,7 +232,7 @@ class Servers(RuleBasedStateMachine):
             [f"{HIDDEN}\n", f"Sure: {HIDDEN}", "```\n", "\n", "9 x = 1\n", "@end {nonce}\n", "@begin x abcdef\n",
              f"\u2028{HIDDEN}\r\n", "<think>HIDDEN</think>\n", "é🙂" * 9, "1 " + "9" * 999 + "\n"]
         ),
-        rare=st.integers(0, 2),
+        rare=st.integers(0, 5),
     )  # fmt: skip
     def writes_anything(self, text: str, rare: int) -> None:
         if rare == 0:
@@ -288,7 +289,7 @@ class Servers(RuleBasedStateMachine):
         reason=st.sampled_from(["stop", "length", "content_filter", "tool_calls", None]),
         usage=st.none() | st.integers(0, 90),
         done=st.booleans(),
-        rare=st.integers(0, 1),
+        rare=st.integers(0, 3),
     )
     def ends(self, reason: str | None, usage: int | None, done: bool, rare: int) -> None:
         if rare == 0:
@@ -316,7 +317,7 @@ class Servers(RuleBasedStateMachine):
                 *(of_status(status, {"retry-after": "1"}, b"trouble") for status in (400, 401, 429, 500, 503)),
             ]
         ),
-        rare=st.integers(0, 3),
+        rare=st.integers(0, 7),
     )
     def fails(self, data: bytes | Exception, rare: int) -> None:
         if rare == 0:
@@ -387,7 +388,8 @@ class Servers(RuleBasedStateMachine):
         other = self.heard_stream() if self.streaming else read_whole(stream.body.decode())
         assert stream.status == (200 if self.streaming else whole.status)
         assert (heard.error is None) == (whole.status == 200)
-        assert heard.content == other.content or other.error is not None
+        if other.error is None:
+            assert plain(heard.content, whole) == plain(other.content, stream)
         assert verdict(heard) == verdict(other)
         if other.error is None:
             assert heard.steps == other.steps
@@ -398,10 +400,12 @@ class Servers(RuleBasedStateMachine):
         if not hasattr(self, "stage"):
             return
         try:
-            for number in range(200):
+            for number in range(100):
                 if self.lanes[1].whole:
                     break
+                self.writes_faithfully(lines=2, half=False)
                 self.say(f"nonsense {number}\n")
+                self.send(b"")
             assert self.lanes[0].whole
             assert self.lanes[1].whole
             self.both_clients_are_served_alike()
@@ -415,6 +419,11 @@ def nonce_of(lane: Lane) -> str:
     """The nonce that the last request named last."""
     messages = json.dumps(lane.opened[-1].messages, ensure_ascii=False)
     return messages.rpartition("@begin ")[2].split()[1][:6]
+
+
+def plain(content: str, lane: Lane) -> str:
+    """A content without what is of this request only."""
+    return content.replace(nonce_of(lane), "{nonce}") if lane.opened else content
 
 
 def said_before(lane: Lane) -> str:
