@@ -1,8 +1,8 @@
 """The endpoint in one process with the servers behind it, under a clock that is moved by hand.
 
-    with Stage(service, lanes) as stage:      a request for each lane
-        lane.upstream.say(b"data: ...")       what its model server sends next
-        stage.settle()                        until everybody waits
+with Stage(service, lanes) as stage:      a request for each lane
+    lane.upstream.say(b"data: ...")       what its model server sends next
+    stage.settle()                        until everybody waits
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class Played:
         finally:
             self.lane.open = self.lane.said = None
 
-    def forward(
-        self, request: Passage, *, client: ClientCall
-    ) -> AbstractAsyncContextManager[PassageAnswer]:
+    def forward(self, request: Passage, *, client: ClientCall) -> AbstractAsyncContextManager[PassageAnswer]:
         raise NotImplementedError
 
     async def start(self) -> None:

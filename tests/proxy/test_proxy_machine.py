@@ -69,7 +69,10 @@ KINDS: Final = st.sampled_from(["generic", "llama.cpp"])
 LADDERS: Final = st.one_of(
     st.just("default"),
     st.lists(
-        st.sampled_from(sorted(set(Action) - {Action.RELEASE, Action.FEEDBACK})), min_size=1, max_size=5, unique=True
+        st.sampled_from(sorted(set(Action) - {Action.RELEASE, Action.FEEDBACK})),
+        min_size=1,
+        max_size=5,
+        unique=True,
     ),
 )
 POLICIES: Final = st.fixed_dictionaries(
@@ -170,7 +173,7 @@ class Servers(RuleBasedStateMachine):
             lane.say(data)
         self.settle()
 
-    def open(self) -> bool:
+    def writing(self) -> bool:
         return self.lanes[0].open is not None
 
     def due(self) -> tuple[str, str]:
@@ -189,28 +192,30 @@ class Servers(RuleBasedStateMachine):
 
     # --- what a server may do --------------------------------------------------------------------
 
-    @precondition(open)
+    @precondition(writing)
     @rule(lines=st.integers(1, 13), half=st.booleans())
     def writes_faithfully(self, lines: int, half: bool) -> None:
         for _ in range(lines):
-            if not self.open():
+            if not self.writing():
                 return
             begun, line = self.due()
             rest = line.removeprefix(begun) if line.startswith(begun) else "\n"
             if half:
                 self.say(rest[: len(rest) // 2])
-            if self.open():
+            if self.writing():
                 self.say(rest[len(rest) // 2 :] if half else rest)
 
-    @precondition(open)
+    @precondition(writing)
     @rule(value=st.sampled_from([10, 50, 99, 120, "weiß"]), rare=st.integers(0, 1))
     def decides_otherwise(self, value: Value, rare: int) -> None:
-        if rare == 0 and self.open():
+        if rare == 0 and self.writing():
             begun, line = self.due()
-            changed = line.replace("= 6", f"= {value}").replace('"grün"', json.dumps(value, ensure_ascii=False))
+            changed = line.replace("= 6", f"= {value}").replace(
+                '"grün"', json.dumps(value, ensure_ascii=False)
+            )
             self.say(changed.removeprefix(begun) if changed.startswith(begun) else "\n")
 
-    @precondition(open)
+    @precondition(writing)
     @rule(name=st.sampled_from(sorted(INJECTORS)), pick=st.integers(0, 99), ahead=st.integers(0, 9))
     def departs(self, name: str, pick: int, ahead: int) -> None:
         if ahead:
@@ -218,7 +223,7 @@ class Servers(RuleBasedStateMachine):
         text = self.text[0]
         done = text.count("\n") - 1
         faithful = self.sample.trace.replace(SAMPLES, nonce_of(self.lanes[0]))
-        if not self.open() or not 0 <= done < len(self.sample.steps) or not faithful.startswith(text):
+        if not self.writing() or not 0 <= done < len(self.sample.steps) or not faithful.startswith(text):
             return
         mutants = list(INJECTORS[name](self.sample, done))
         if mutants:
@@ -226,7 +231,7 @@ class Servers(RuleBasedStateMachine):
             behind = mutant[len(text) - len(nonce_of(self.lanes[0])) + len("{nonce}") :]
             self.say(behind[:400])
 
-    @precondition(open)
+    @precondition(writing)
     @rule(
         text=st.sampled_from(
             [f"{HIDDEN}\n", f"Sure: {HIDDEN}", "```\n", "\n", "9 x = 1\n", "@end {nonce}\n", "@begin x abcdef\n",
@@ -238,7 +243,7 @@ class Servers(RuleBasedStateMachine):
         if rare == 0:
             self.say(text)
 
-    @precondition(open)
+    @precondition(writing)
     @rule(rare=st.integers(0, 1))
     def repeats_what_stands(self, rare: int) -> None:
         lane = self.lanes[0]
@@ -249,9 +254,9 @@ class Servers(RuleBasedStateMachine):
             self.say(prefix if prefix and fresh else stands)
             if prefix and fresh:
                 for i in range(len(self.lanes)):
-                    self.text[i] = self.text[i][: -len(lane.open.prefix)] if self.open() else self.text[i]
+                    self.text[i] = self.text[i][: -len(lane.open.prefix)] if self.writing() else self.text[i]
 
-    @precondition(open)
+    @precondition(writing)
     @rule(
         delta=st.sampled_from(
             [
@@ -269,7 +274,7 @@ class Servers(RuleBasedStateMachine):
     def says_something_beside(self, delta: dict[str, object]) -> None:
         self.send(event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}))
 
-    @precondition(open)
+    @precondition(writing)
     @rule(
         data=st.sampled_from(
             [
@@ -284,7 +289,7 @@ class Servers(RuleBasedStateMachine):
     def sends_a_chunk_of_no_account(self, data: object) -> None:
         self.send(event(data))
 
-    @precondition(open)
+    @precondition(writing)
     @rule(
         reason=st.sampled_from(["stop", "length", "content_filter", "tool_calls", None]),
         usage=st.none() | st.integers(0, 90),
@@ -300,7 +305,7 @@ class Servers(RuleBasedStateMachine):
             self.send(b"data: [DONE]\n\n" if done else b"")
             self.send(b"")
 
-    @precondition(open)
+    @precondition(writing)
     @rule(
         data=st.sampled_from(
             [
@@ -314,7 +319,10 @@ class Servers(RuleBasedStateMachine):
                 UpstreamTimeout("nothing was said in time"),
                 UpstreamProtocolError("the connection broke off in the middle of the answer"),
                 UpstreamConnectError("no connection: refused"),
-                *(of_status(status, {"retry-after": "1"}, b"trouble") for status in (400, 401, 429, 500, 503)),
+                *(
+                    of_status(status, {"retry-after": "1"}, b"trouble")
+                    for status in (400, 401, 429, 500, 503)
+                ),
             ]
         ),
         rare=st.integers(0, 7),
@@ -322,15 +330,15 @@ class Servers(RuleBasedStateMachine):
     def fails(self, data: bytes | Exception, rare: int) -> None:
         if rare == 0:
             self.send(data)
-            if isinstance(data, bytes) and data.startswith(b"data: {\"choices"):
+            if isinstance(data, bytes) and data.startswith(b'data: {"choices'):
                 self.send(b"")
 
-    @precondition(open)
+    @precondition(writing)
     @rule(seconds=st.sampled_from([1, 3, 11]))
     def is_slow(self, seconds: int) -> None:
         self.stage.wait(seconds)
 
-    @precondition(open)
+    @precondition(writing)
     @rule(split=st.integers(1, 5))
     def writes_byte_by_byte(self, split: int) -> None:
         begun, line = self.due()
@@ -344,7 +352,7 @@ class Servers(RuleBasedStateMachine):
                     lane.say(data[at : at + split])
         self.settle()
 
-    @precondition(lambda self: not self.open())
+    @precondition(lambda self: not self.writing())
     @rule()
     def is_over(self) -> None:
         """Nothing can happen any more."""
@@ -382,7 +390,7 @@ class Servers(RuleBasedStateMachine):
         stream, whole = self.lanes
         if not whole.whole:
             return
-        assert not self.open()
+        assert not self.writing()
         heard = read_whole(whole.body.decode())
         check_heard(heard, self.asked, nonce_of(whole) if whole.opened else "")
         other = self.heard_stream() if self.streaming else read_whole(stream.body.decode())
