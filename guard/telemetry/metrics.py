@@ -38,7 +38,6 @@ from guard.run.messages import (
     Strategy,
     Usage,
 )
-from guard.run.votes import VOTED_ON
 from guard.telemetry.observer import CLIENT_GONE, Observer, Refusal, RunInfo, RunObserver, Stage
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -91,9 +90,8 @@ class _Procedure:
         self.attempts = _Children(metrics.attempts, name, product(strategies, Result))
         self.steps = _Children(metrics.steps, name, product(sorted(set(kinds)), StepClass))
         self.violations = _Children(metrics.violations, name, product(Kind, blamed))
-        votable = VOTED_ON & set(kinds)
-        self.votes = _Children(metrics.votes, name, product(VOTES) if votable else ())
-        self.polls = _Children(metrics.polls, name, product(Margin) if votable else ())
+        self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
+        self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
 
@@ -161,7 +159,7 @@ class Metrics(Observer):
             "procedure",
             "vote",
         )
-        self.polls = self._counter(
+        self.voted = self._counter(
             "stepguard_voted_steps",
             "Steps of finished runs that were put to the vote, by how it was settled.",
             "procedure",
@@ -291,7 +289,7 @@ class _RunMetrics(RunObserver):
         for voted in command.votes:
             self._procedure.votes["agreed",].inc(voted.agreed)
             self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
-            self._procedure.polls[voted.margin,].inc()
+            self._procedure.voted[voted.margin,].inc()
         served = self._delivered or command.answer is not None
         for model, usage, discarded in self._generations:
             self._metrics.count_tokens(model, usage, discarded if served else usage.completion)
