@@ -90,7 +90,7 @@ class VotesSettings(Section):
     def _within_reach(self) -> Self:
         if self.ahead > self.most:
             raise ValueError(
-                f"{self.most} votes never put a value {self.ahead} ahead; expected `ahead` to be at most `most`"
+                f"{self.most} votes never put a value {self.ahead} ahead; expected `most` to be no less"
             )
         return self
 
