@@ -24,7 +24,7 @@ from pathlib import Path
 from guard.check.checker import Checker
 from guard.check.report import Report, report
 from guard.check.verdict import Verdict
-from guard.cli import demo
+from guard.cli import demo, simulate
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
 from guard.config.folder import Folder, decoded
@@ -168,6 +168,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     config_check.add_argument("file", metavar="F", type=Path, help="a configuration")
     config_check.set_defaults(command=_config_check)
+
+    policy = commands.add_parser("policy", help="look into a policy")
+    policy_commands = policy.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    simulation = policy_commands.add_parser("simulate", help="play a policy against a scripted model")
+    simulate.add_arguments(simulation)
+    simulation.set_defaults(command=simulate.run)
 
     model = commands.add_parser("model", help="look after the embedded model")
     model_commands = model.add_subparsers(title="commands", required=True, metavar="COMMAND")
