@@ -85,14 +85,13 @@ def test_the_chances_come_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert found["generated_steps"] == {"mean": 10, "p50": 10, "p95": 10}
 
 
-def test_a_stream_and_an_answer_in_one_piece_differ_where_the_policy_restarts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_restarts_need_all_to_be_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "stepguard.yaml"
-    file.write_text("policies: {again: {actions: [restart, reject], attempts_per_step: 50, attempts: 50}}\n")
-    arguments = ("again", "--config", str(file), "--steps", "10", "--p", "0.8", "--runs", "100")
-    assert measured(capsys, *arguments)["success"]["mean"] < 0.3
-    assert measured(capsys, *arguments, "--whole")["success"]["mean"] == 1
+    again = "actions: [restart, reject], attempts_per_step: 50, attempts: 50"
+    file.write_text(f"policies: {{step: {{{again}}}, all: {{{again}, deliver: hold_all}}}}\n")
+    arguments = ("--config", str(file), "--steps", "10", "--p", "0.8", "--runs", "100")
+    assert measured(capsys, "step", *arguments)["success"]["mean"] < 0.3
+    assert measured(capsys, "all", *arguments)["success"]["mean"] == 1
 
 
 def test_every_option_reaches_the_simulation(capsys: pytest.CaptureFixture[str]) -> None:

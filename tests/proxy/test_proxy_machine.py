@@ -183,11 +183,11 @@ class Servers(RuleBasedStateMachine):
         checker.feed(text)
         begun = text.rpartition("\n")[2]
         if not text.strip():
-            return begun, "@begin %s {nonce}\n" % self.procedure
+            return begun, f"@begin {self.procedure} {{nonce}}\n"
         if checker.expected is None or checker.verdict is Verdict.FAILED:
             return begun, "@end {nonce}\n"
         decision = checker.expected.decision
-        value = None if decision is None else DECISIONS[self.procedure][checker.expected.target]
+        value = None if decision is None else DECISIONS[self.procedure][checker.expected.target or ""]
         return begun, render.line(checker.expected, value, render.default_quotes(checker.expected)) + "\n"
 
     # --- what a server may do --------------------------------------------------------------------
