@@ -42,7 +42,8 @@ from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
-from guard.run.generation import Generation
+from guard.run.accounts import Accounts
+from guard.run.generation import Cut, Generation
 from guard.run.ladders import Action
 from guard.run.messages import (
     Cancelled,
@@ -62,7 +63,6 @@ from guard.run.messages import (
     Strategy,
     Target,
     Text,
-    Usage,
     Wait,
     Waited,
 )
@@ -100,7 +100,7 @@ class Run:
         self._reason = NO_REASON  # why the last generation was opened
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
-        self._usage: list[Usage] = []
+        self._accounts = Accounts()
         self._faults: Counter[int] = Counter()  # by upstream
         self._generations = self._retries = self._asked_again = 0
         self._started = self._over = False
@@ -156,7 +156,7 @@ class Run:
         return self._generation
 
     def _text(self, event: Text, generation: Generation) -> list[Command]:
-        generation.tokens += event.tokens
+        generation.hear(event)
         commands: list[Command] = []
         for piece in _LINES.findall(event.text):
             commands += self._behind(generation, piece) if generation.done else self._read(generation, piece)
@@ -172,7 +172,7 @@ class Run:
         return self._judged(generation, self._progress.read(piece, generation.given), line)
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
-        generation.usage = event.usage
+        generation.usage, generation.ended = event.usage, True
         commands: list[Command] = []
         if generation.line.strip() and not generation.done and event.finish_reason == "stop":
             commands += self._read(generation, "\n")
@@ -263,7 +263,7 @@ class Run:
         tail = generation.tail + piece
         closing = self._progress.end if self._progress.answered else ""
         if closing.startswith(tail.strip()) and len(tail) <= len(closing) + BLANK:
-            generation.tail = tail
+            generation.tail, generation.closing = tail, len(tail)
             return []
         ignored = Ignored(text=tail, at=len(self._progress.verified), why="behind all that was asked for")
         return [Observe(ignored), *self._complete(generation)]
@@ -280,6 +280,9 @@ class Run:
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
         self._violations.append(violation)
         self._progress.rewind()
+        if not generation.ended:
+            left = self._progress.steps_to(generation.stop) if generation.stop else None
+            generation.cut_short = Cut(lines=len(self._progress.lines), left=left)
         due = self._progress.expected
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
@@ -395,6 +398,7 @@ class Run:
         self._retries += counted
         self._asked_again += strategy is Strategy.VOTE
         self._reason = reason
+        self._progress.writer = self._generations
         self._generation = Generation(
             number=self._generations,
             upstream=self._upstream,
@@ -437,11 +441,13 @@ class Run:
     def _close(self, generation: Generation, result: Result, *, error: UpstreamError | None = None) -> Close:
         """Close the generation that is open; the verified prefix is what of it stands."""
         self._generation = None
-        self._usage.append(generation.cost)
+        discarded = self._accounts.enter(generation, self._progress.lines)
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
-        kept = max(0, len(self._progress.verified) - len(generation.prefix))
-        return generation.close(result, kept=kept, error=error)
+        cost = self._accounts.usage[-1]
+        return Close(
+            generation=generation.number, result=result, usage=cost, discarded=discarded, error=error
+        )
 
     def _answer(self) -> list[Command]:
         self._progress.close_frame()
@@ -458,6 +464,7 @@ class Run:
     ) -> Finish:
         self._over = True
         end, answer = self._progress.answer if outcome in endings.ACCEPTED else (None, None)
+        served = self._progress.delivered_lines if answer is None else self._progress.lines
         return Finish(
             outcome=outcome,
             end=end,
@@ -467,12 +474,14 @@ class Run:
             generations=self._generations,
             violations=tuple(self._violations),
             steps=self._progress.counts,
-            usage=tuple(self._usage),
+            usage=self._accounts.usage,
             error=error,
             reason=endings.reason(outcome, error),
             finish_reason=finish_reason,
             classes=self._progress.classes,
             votes=self._polls.report,
+            discarded=self._accounts.discarded(served, released=outcome is Outcome.RELEASED),
+            saved=self._accounts.saved(self._progress),
         )
 
     # --- what is known ---------------------------------------------------------------------------
@@ -486,4 +495,4 @@ class Run:
     @property
     def _left(self) -> int:
         """The tokens that may still be written."""
-        return self._limit - sum(usage.completion for usage in self._usage)
+        return self._limit - self._accounts.completion
