@@ -92,6 +92,7 @@ class _Procedure:
         self.violations = _Children(metrics.violations, name, product(Kind, blamed))
         self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
         self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
+        self.saved = metrics.saved.labels(name)
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
 
@@ -153,6 +154,11 @@ class Metrics(Observer):
             "source",
         )
 
+        self.saved = self._counter(
+            "stepguard_tokens_saved",
+            "Output tokens that finished runs did not generate because a violation cut them, estimated.",
+            "procedure",
+        )
         self.votes = self._counter(
             "stepguard_votes",
             "Votes of finished runs on what the model decides: whether they were for the value that leads.",
@@ -262,7 +268,7 @@ class _RunMetrics(RunObserver):
     def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
         self._opened: tuple[Strategy, str] = (Strategy.INITIAL, OTHER)
-        self._generations: list[tuple[str, Usage, int]] = []
+        self._generations: list[tuple[str, Usage]] = []
         self._delivered = False
 
     def opened(self, command: Open) -> None:
@@ -271,7 +277,7 @@ class _RunMetrics(RunObserver):
     def closed(self, command: Close) -> None:
         strategy, model = self._opened
         self._procedure.attempts[strategy, command.result].inc()
-        self._generations.append((model, command.usage, command.discarded))
+        self._generations.append((model, command.usage))
 
     def observed(self, judgement: Judgement) -> None:
         if isinstance(judgement, Violation):
@@ -290,9 +296,12 @@ class _RunMetrics(RunObserver):
             self._procedure.votes["agreed",].inc(voted.agreed)
             self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
             self._procedure.voted[voted.margin,].inc()
-        served = self._delivered or command.answer is not None
-        for model, usage, discarded in self._generations:
-            self._metrics.count_tokens(model, usage, discarded if served else usage.completion)
+        self._procedure.saved.inc(command.saved)
+        # What a later restart took back, or nobody got, is known only now; of a run that broke, nothing is.
+        for index, (model, usage) in enumerate(self._generations):
+            known = index < len(command.discarded)
+            discarded = command.discarded[index] if known else usage.completion
+            self._metrics.count_tokens(model, usage, discarded)
 
     def _count_steps(self, command: Finish) -> None:
         tally = Tally((self._kind(path), how) for path, how in command.classes.items())

@@ -109,7 +109,6 @@ class _RunSpans(RunObserver):
         "_attempt",
         "_audit_id",
         "_blamed",
-        "_discarded",
         "_previous",
         "_providers",
         "_request",
@@ -121,7 +120,6 @@ class _RunSpans(RunObserver):
         self._attempt: Span | None = None
         self._previous: SpanContext | None = None
         self._blamed = False
-        self._discarded = 0
         self._request = tracer.start_span(
             f"invoke_workflow {info.procedure}", parent, SpanKind.INTERNAL, _request_attributes(info)
         )
@@ -147,7 +145,6 @@ class _RunSpans(RunObserver):
         span = self._attempt
         if span is None:  # never opened on the wire: there is nothing to show
             return
-        self._discarded += command.discarded
         span.set_attributes(_close_attributes(command))
         if command.result in FAULTS:
             code = command.error.code if command.error else command.result
@@ -158,7 +155,7 @@ class _RunSpans(RunObserver):
 
     def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
         span = self._request
-        span.set_attributes(_finish_attributes(command, self._discarded))
+        span.set_attributes(_finish_attributes(command))
         if command.outcome in UNANSWERED:
             span.set_attribute("error.type", command.error.code if command.error else command.outcome)
             span.set_status(Status(StatusCode.ERROR))
@@ -221,7 +218,7 @@ def _close_attributes(command: Close) -> Attributes:
     }
 
 
-def _finish_attributes(command: Finish, discarded: int) -> Attributes:
+def _finish_attributes(command: Finish) -> Attributes:
     steps = command.steps
     return _known(
         {
@@ -232,7 +229,8 @@ def _finish_attributes(command: Finish, discarded: int) -> Attributes:
             "stepguard.vote.count": sum(voted.cast for voted in command.votes) or None,
             "stepguard.vote.steps": len(command.votes) or None,
             "stepguard.vote.steps_capped": _capped(command) if command.votes else None,
-            "stepguard.usage.discarded_output_tokens": discarded,
+            "stepguard.usage.discarded_output_tokens": sum(command.discarded),
+            "stepguard.usage.saved_output_tokens": command.saved,
             "stepguard.steps.expected": steps.expected,
             "stepguard.steps.verified": steps.verified,
             "stepguard.steps.scaffolded": steps.scaffolded,
