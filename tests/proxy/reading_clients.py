@@ -118,6 +118,8 @@ def check_heard(heard: Heard, asked: Asked, nonce: str) -> None:
     """See that a client has nothing but verified steps and, at the end, the answer that they come to."""
     begin, end = f"@begin {asked.program.name} {nonce}\n", f"@end {nonce}\n"
     answered = heard.report is not None and heard.error is None
+    if heard.report is not None:
+        check_accounts(heard.report["usage"], heard.usage, served=bool(heard.steps or heard.content))
     if asked.content == "answer":
         trace = begin + heard.steps + end * answered
         if asked.steps_as == "none":
@@ -137,3 +139,18 @@ def check_heard(heard: Heard, asked: Asked, nonce: str) -> None:
     assert trace.endswith(end) is answered
     if trace:
         asked.checked(trace, nonce)
+
+
+def check_accounts(told: dict[str, Any], usage: dict[str, Any] | None, *, served: bool) -> None:
+    """See that all generations add up, and that each token is delivered or discarded."""
+    each, numbers = told["generations"], ("prompt_tokens", "completion_tokens", "total_tokens")
+    for name in numbers:
+        assert told[name] == sum(one[name] for one in each)
+        assert told["last"][name] == (each[-1][name] if each else 0)
+        if usage is not None:
+            assert usage[name] == (told if told["rule"] == "sum" else told["last"])[name]
+    assert told["discarded_tokens"] == sum(one["discarded_tokens"] for one in each)
+    assert told["delivered_tokens"] + told["discarded_tokens"] == told["completion_tokens"]
+    assert all(0 <= one["discarded_tokens"] <= one["completion_tokens"] for one in each)
+    assert told["delivered_tokens"] == 0 or served
+    assert told["saved_tokens"] >= 0

@@ -87,6 +87,7 @@ POLICIES: Final = st.fixed_dictionaries(
         "transport_retries": st.integers(0, 2),
         "tolerant": st.booleans(),
         "output_tokens": st.sampled_from([60, 8000]),
+        "usage": st.sampled_from(["sum", "last"]),
         "commit_after_s": st.sampled_from([0, 2, 10]),
     }
 )
@@ -450,9 +451,17 @@ def story(command: Any) -> object:
 
 
 def verdict(heard: Heard) -> object:
-    """What a client is told of how it went, without what is of this request only."""
+    """What a client is told of how it went, without what is of this request only.
+
+    Where there is no answer, a stream may still have delivered something.
+    """
     assert heard.report is not None
     own = {name: value for name, value in heard.report.items() if name != "audit_id"}
+    if heard.error is not None:
+        usage = {name: value for name, value in own.pop("usage").items() if "delivered" not in name}
+        lost = [one.pop("discarded_tokens") for one in usage["generations"]]
+        assert usage.pop("discarded_tokens") == sum(lost)
+        own["usage"] = usage
     return own, heard.error
 
 
