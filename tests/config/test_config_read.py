@@ -434,3 +434,8 @@ def test_a_number_that_makes_no_sense_is_refused(folder: Path, text: str, key: s
 def test_numbers_may_come_from_variables(folder: Path) -> None:
     config = read(folder, "policies: {a: {attempts: '${N}', seconds: '${S}'}}", {"N": "3", "S": "1.5"})
     assert (config.policies["a"].attempts, config.policies["a"].seconds) == (3, 1.5)
+
+
+def test_votes_of_which_none_can_ever_be_far_enough_ahead_are_refused(folder: Path) -> None:
+    found = problems(folder, "policies: {default: {votes: {ahead: 3, most: 2}}}")
+    assert found["policies.default.votes"].startswith("2 votes never put a value 3 ahead")
