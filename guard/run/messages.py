@@ -8,6 +8,7 @@ from typing import Literal
 
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
+from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
@@ -78,7 +79,7 @@ class Target:
     name: str
     model: str
     prefill: bool
-    dialect: Literal["gbnf"] | None
+    dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
 
