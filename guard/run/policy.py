@@ -98,7 +98,8 @@ class Attempt:
     `text` tell of the violation that ended it: what it wrote behind `prefix`, up to the end of what was
     wrong. `kind` is None where it ended otherwise. `delivered`: the client had received something by then.
     `scaffoldable`: the failed line has operands that the model had to write itself. `repairable`: the guard
-    knows the whole of that line. `written`: there is a text that could be released.
+    knows the whole of that line. `written`: there is a text that could be released. `vote`: it ended with a
+    line that was put to the vote, and may well say what another one said.
     """
 
     upstream: int
@@ -116,6 +117,7 @@ class Attempt:
     scaffoldable: bool = False
     repairable: bool = False
     written: bool = True
+    vote: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +237,8 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
     """Count the generations that were like one which is to be opened at a step.
 
     A resume is like the generation that failed before it, told or not; a scaffolded line is not, it is
-    easier. After a fault of the network it is the one that could not end.
+    easier. After a fault of the network it is the one that could not end. All further votes are alike:
+    nothing went wrong that a wilder one could mend.
     """
     here = [a.strategy for a in history if (a.step, a.upstream) == (step, upstream)]
     match strategy:
@@ -245,6 +248,8 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
             return here.count(Strategy.RESTART) + 1
         case Strategy.SCAFFOLD:
             return here.count(Strategy.SCAFFOLD)
+        case Strategy.VOTE:
+            return 1
         case Strategy.TRANSPORT:
             return _tries_before_fault(history, step, upstream)
         case _:
@@ -351,7 +356,7 @@ class _Case:
     def _repeats(self) -> str:
         """The last generation repeated the one before it word for word."""
         answered = [attempt for attempt in self.history if not attempt.fault]
-        if len(answered) < 2:
+        if len(answered) < 2 or self.last.vote:
             return ""
         last, before = answered[-1], answered[-2]
         same = (last.upstream, last.prefix, last.text) == (before.upstream, before.prefix, before.text)
