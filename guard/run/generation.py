@@ -18,8 +18,8 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `overlap` reads its first lines where it goes on from something. `done`: all that it was opened for is there, and `tail` is what
-    came behind that.
+    given to read. `overlap` reads its first lines, where it goes on from something. `done`: all that it was
+    opened for is there, and `tail` is what came behind that.
     """
 
     number: int
