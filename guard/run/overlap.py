@@ -43,6 +43,7 @@ _BLANK: Final = " \t\r\n"
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})[A-Za-z0-9_+-]*")
 _NUMBERED: Final = re.compile(r"[0-9]++[\[\].0-9]*+(?=\s|$)")
 _NUMBER: Final = re.compile(r"-?[0-9.]++%?")
+_BARE: Final = re.compile(r"true|false|-?[0-9.]++%?")
 
 
 class Overlap:
@@ -62,6 +63,7 @@ class Overlap:
         self._tail, self._begun = tail, begun
         self._given = len(tail)
         self._repeats, self._asides = PASSES * (len(progress.lines) + 1), ASIDES
+        self._blanks = self._repeats + self._asides
         self._fresh = True  # no word of the trace has been said yet
         self._joined = False  # the first new line has been handed over
         self._fenced = False
@@ -84,16 +86,20 @@ class Overlap:
         said = line.strip(_BLANK)
         if self._joined:
             return self._behind(line, said)
+        if not said:
+            self._blanks -= 1
+            return self._leave_out(line, "a blank line", self._blanks)
         ready = self._whole(line, said)
         if ready is not None:
             return self._join(ready, line)
         why = self._repeated(said)
         if why is None:
-            rest = None if self._halved(said, decided=True) else self._rest(said)
+            halved = self._halved(line, said)
+            rest = None if halved and self._due.decision is not None else self._rest(said)
             if rest is not None:
                 self._again = self._due
                 return self._join(f"{rest}\n", line)
-            why = "the rest of a verified line, repeated" if self._halved(said) else None
+            why = "the rest of a verified line, repeated" if halved else None
         if why is not None:
             self._repeats -= 1
             self._fresh = False
@@ -135,8 +141,10 @@ class Overlap:
 
     def _whole(self, line: str, said: str) -> str | None:
         """Give the due line where it is there, right or wrong."""
-        if self._tail and self._fits(self._tail + line.rstrip(_BLANK)):
-            return self._tail + line
+        if self._tail:
+            text = f"{self._tail}{'' if line[0] in _BLANK else ' '}{line}"  # some servers trim what they give
+            if self._fits(text.rstrip(_BLANK)):
+                return text
         if self._fits(said):
             return line
         step = _step(said)
@@ -166,17 +174,16 @@ class Overlap:
         due = self._due
         if said.startswith(due.head.partition(" ")[0]):
             yield f"{due.path} {said}"
-        value = said[1:].lstrip() if said.startswith("=") else said
         if due.decision is not None and not self._decides(said):
             return
-        start = f"{due.path} {due.head}"
-        yield f"{start} {value}"
+        head = f"{due.path} {due.head}"
+        yield _together(head, said)
         first = due.cells[0] if due.cells else None
         if first is not None and first.symbol is not None:
-            yield f"{start} {first.given}{value}"
+            yield _together(f"{head} {first.given.rstrip()}", said)
         if self._begun not in {"", due.path}:
-            yield f"{self._begun} {value}"
-            yield f"{self._begun} {value}{due.tail}"
+            yield _together(self._begun, said)
+            yield _together(self._begun, said) + due.tail
 
     def _decides(self, said: str) -> bool:
         """Whether a text without the step's name may decide it: a bare number may be anything."""
@@ -185,17 +192,15 @@ class Overlap:
     def _to_blame(self, line: str, said: str) -> str:
         """Give the reading of a wrong line that goes wrong last."""
         whole = self._tail + line
-        if _is_of(self._due, whole.strip(_BLANK)):
-            return whole
         step = _step(said)
-        if step is not None and step.path in self._verified:
+        if step is not None and step.path in self._verified and not _is_of(self._due, whole.strip(_BLANK)):
             return line  # a verified step with another value
         best, reach = whole, -1
-        for reading in self._readings(said):
-            step = _step(reading)
-            at = self._fault_at(step) if step is not None and plain(step.body) is not None else None
+        for text in (whole.rstrip(_BLANK), *self._readings(said)):
+            step = _valued(text)
+            at = self._fault_at(step) if step is not None and step.path == self._due.path else None
             if at is not None and at > reach:
-                best, reach = f"{reading}\n", at
+                best, reach = f"{text}\n", at
         return best
 
     # --- what stands -----------------------------------------------------------------------------
@@ -204,9 +209,9 @@ class Overlap:
         """Why a text is only a repetition, None where it is none."""
         if said.split() == self._progress.begin.split():
             return "the opening line, repeated"
-        if said and said in {self._begun, self._tail}:
+        if said in {self._begun, self._tail}:
             return "the beginning that was given, repeated"
-        path = said.split(maxsplit=1)[0] if said else ""
+        path = said.split(maxsplit=1)[0]
         if path not in self._verified:
             return None
         same = said == self._verified[path] or self._says(*self._stood(path), said)
@@ -233,18 +238,18 @@ class Overlap:
             self._steps = {step.path: (step, value) for step, value in self._progress.checker.observed}
         return self._steps[path]
 
-    def _halved(self, said: str, *, decided: bool = False) -> bool:
-        """Whether a text is the end of a verified line. `decided`: and the due line is not computed."""
-        if not (self._fresh and said) or (decided and self._due.decision is None):
+    def _halved(self, line: str, said: str) -> bool:
+        """Whether a text is the end of a verified line, and nothing that was asked for."""
+        if not self._fresh:
             return False
-        if self._tail and _is_of(self._due, self._tail + said):
-            return False
+        if self._begun.endswith("=") and _BARE.fullmatch(said):
+            return False  # a value was asked for
+        if self._tail and line[0] in _BLANK and _is_of(self._due, self._tail + line.rstrip(_BLANK)):
+            return False  # the prefix is gone on with
         return any(_ends(text, said) for text in self._verified.values())
 
     def _aside(self, said: str) -> str | None:
         """Why a text is none of the trace."""
-        if not said:
-            return "a blank line"
         if _FENCE.fullmatch(said):
             self._fenced = not self._fenced
             return "a code fence"
@@ -263,6 +268,11 @@ def _valued(text: str) -> Line | None:
     """A line that a text is, if it carries a value."""
     step = _step(text)
     return step if step is not None and plain(step.body) is not None else None
+
+
+def _together(begun: str, rest: str) -> str:
+    """A line that was begun with its rest, which may begin with the `=` once more."""
+    return f"{begun} {rest[1:].lstrip() if begun.endswith('=') and rest.startswith('=') else rest}"
 
 
 def _is_of(due: Expected, text: str) -> bool:

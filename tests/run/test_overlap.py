@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import hypothesis.strategies as st
-from hypothesis import example, given, settings
+import pytest
+from hypothesis import given, settings
 
+from guard.check.checker import Checker
 from guard.check.verdict import Ignored, Kind, Violation
 from guard.procedure.expected import Expected
 from guard.procedure.types import Value
@@ -73,7 +75,7 @@ def reference(text: str) -> list[tuple[Expected, str]]:
 
 
 def decision(step: Expected, decisions: dict[str, Value]) -> Value:
-    return decisions[step.target] if step.target in decisions else "times"
+    return decisions.get(step.target or "", "times")
 
 
 # --- how a model may begin --------------------------------------------------------------------------
@@ -118,8 +120,8 @@ class Start:
         last = list(stands[max(0, len(stands) - self.last) :])
         if last and self.half and not self.opening:
             words = last[0].split(" ")
-            last[0] = " ".join(words[min(self.half, len(words) - 1) :])
-            again = [last[0], *map(spell, last[1:])]
+            rest = " ".join(words[min(self.half, len(words) - 1) :])
+            again = [rest if "=" in rest or '"' in rest else last[0], *map(spell, last[1:])]
         else:
             again = [*([spell(begin)] if self.opening else []), *map(spell, last)]
         lines = [*([self.preamble] if self.preamble else []), *(["```text"] if self.fenced else []), *again]
@@ -201,14 +203,19 @@ class Exchange:
 
     @property
     def violations(self) -> list[Violation]:
-        return [judgement for judgement in self._judged if isinstance(judgement, Violation)]
+        return [judgement for judgement in self.judged if isinstance(judgement, Violation)]
+
+    @property
+    def settled(self) -> list[object]:
+        """What was judged, but for text behind the end, which is cut off as soon as there is some."""
+        return [j for j in self.judged if not (isinstance(j, Ignored) and j.why.startswith("behind all"))]
 
     @property
     def ignored(self) -> list[Ignored]:
-        return [judgement for judgement in self._judged if isinstance(judgement, Ignored)]
+        return [judgement for judgement in self.judged if isinstance(judgement, Ignored)]
 
     @property
-    def _judged(self) -> list[object]:
+    def judged(self) -> list[object]:
         return [command.judgement for command in self.commands if isinstance(command, Observe)]
 
 
@@ -264,3 +271,176 @@ def test_every_step_is_delivered_once_however_the_answer_begins(
     assert finish.steps.missing == 0
     expected = StepClass.MODEL_DECIDED if step.decision is not None else StepClass.VERIFIED
     assert finish.classes[step.path] is (StepClass.SCAFFOLDED if scaffolded else expected)
+
+
+# --- what is wrong stays wrong --------------------------------------------------------------------------
+
+
+ANSWERS: Final = st.builds(
+    lambda start, lines, wrong: (start, lines, wrong),
+    start=STARTS,
+    lines=st.integers(0, 4),
+    wrong=st.lists(
+        st.tuples(
+            st.floats(0, 1, exclude_max=True), st.sampled_from(["7", "1", " ", "\n", "=", '"', "true", ""])
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+)
+
+
+def spoiled(text: str, wrong: Sequence[tuple[float, str]]) -> str:
+    """A text with some characters put in place of others."""
+    for place, instead in wrong:
+        at = int(place * len(text))
+        text = text[:at] + instead + text[at + 1 :]
+    return text
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    text=st.sampled_from(list(EVERY)),
+    place=st.floats(0, 1, exclude_max=True),
+    target=st.sampled_from([DIALOGUE, PREFILL]),
+    action=st.sampled_from([Action.SCAFFOLD, Action.RESUME]),
+    answer=ANSWERS,
+    size=st.integers(1, 12),
+)
+def test_what_is_delivered_is_right_whatever_is_said_and_however_it_is_cut(
+    text: str,
+    place: float,
+    target: Target,
+    action: Action,
+    answer: tuple[Start, int, list[tuple[float, str]]],
+    size: int,
+) -> None:
+    steps = reference(text)
+    at = int(place * len(steps))
+    step, line = steps[at]
+    action = action if scaffold_cell(step, None) is not None else Action.RESUME
+    start, lines, wrong = answer
+    begin = f"@begin {program(text).name} {NONCE}\n"
+    said = start.said(begin.rstrip(), [before for _, before in steps[:at]])
+    said += continued(start, step, line, "", prefilled=target.prefill) + "\n"
+    said = spoiled(said + "".join(f"{line}\n" for _, line in steps[at + 1 : at + 1 + lines]), wrong)
+    whole, cut = cut_at(text, at, target, action), cut_at(text, at, target, action)
+    whole.says(said)
+    cut.says(*chunked(said, size))
+    assert whole.settled == cut.settled
+    told = begin + "".join(whole.emitted)
+    checker = Checker(program(text), EVERY[text][0], nonce=NONCE, verified=told)
+    for observed, value in checker.observed:
+        if observed.decision is not None and observed.path != step.path:
+            continue
+        if observed.decision is not None:
+            assert render.spell(value, observed.decision.type) in said or value == decision(
+                step, EVERY[text][1]
+            )
+
+
+def test_a_repeated_line_with_another_value_is_a_violation_and_what_stands_stands() -> None:
+    for target in (DIALOGUE, PREFILL):
+        for line in ("1 a = 3 + 4 = 8", "1 a = 3 + 5 = 8", "1 a=3+4=7.5"):
+            exchange = cut_at(SUMS, 2, target)
+            exchange.says(f"@begin sums {NONCE}\n{line}\n2 b = 7 * 2 = 14\n")
+            assert exchange.violations[-1].kind is Kind.SELF_CORRECTION, (target, line)
+            assert exchange.emitted == ["1 a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n"]
+
+
+def test_a_repetition_behind_a_new_line_is_a_repeated_step() -> None:
+    exchange = cut_at(SUMS, 2, DIALOGUE)
+    exchange.says("3 c = 14 - 3 = 11\n1 a = 3 + 4 = 7\n")
+    assert [violation.kind for violation in exchange.violations[1:]] == [Kind.REPEATED_STEP]
+
+
+def test_a_line_that_was_completed_may_follow_whole_but_once() -> None:
+    exchange = cut_at(SUMS, 2, DIALOGUE, Action.SCAFFOLD)
+    exchange.says("11\n\n3 c = 14 - 3 = 11\n")
+    assert exchange.emitted[-1] == "3 c = 14 - 3 = 11\n"
+    assert [ignored.why for ignored in exchange.ignored if ignored.text.strip()] == [
+        "a verified line, repeated"
+    ]
+    exchange.says("3 c = 14 - 3 = 11\n")
+    assert exchange.violations[-1].kind is Kind.REPEATED_STEP
+
+
+def test_a_flood_of_repetitions_ends_at_its_limit() -> None:
+    exchange = cut_at(SUMS, 2, DIALOGUE)
+    exchange.says(*["2 b = 7 * 2 = 14\n"] * 1000)
+    assert exchange.violations[1].kind is Kind.REPEATED_STEP
+    assert len(exchange.ignored) == PASSES * (2 + 1)
+
+
+def test_a_flood_of_talk_ends_at_its_limit() -> None:
+    exchange = cut_at(SUMS, 2, DIALOGUE)
+    exchange.says(*["Let me think.\n"] * 1000)
+    assert exchange.violations[1].kind is Kind.MALFORMED
+    assert len(exchange.ignored) == ASIDES
+
+
+def test_a_flood_of_blank_lines_is_never_told_as_new() -> None:
+    exchange = cut_at(SUMS, 2, PREFILL)
+    exchange.says(*["\n"] * 1000)
+    assert exchange.emitted == ["1 a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("15", Kind.WRONG_VALUE),
+        ("= 15", Kind.WRONG_VALUE),
+        ("14 - 3 = 15", Kind.WRONG_VALUE),
+        ("3 c = 14 - 3 = 15", Kind.WRONG_VALUE),
+        ("c = 14 - 3 = 15", Kind.WRONG_VALUE),
+        ("14", Kind.WRONG_VALUE),  # also what the line before ends in
+        ("15 - 3 = 11", Kind.WRONG_EXPRESSION),
+        ("11 = 11", Kind.WRONG_EXPRESSION),
+    ],
+)
+@pytest.mark.parametrize("target", [DIALOGUE, PREFILL])
+def test_a_line_that_is_completed_wrong_is_blamed_for_what_is_wrong_with_it(
+    target: Target, said: str, kind: Kind
+) -> None:
+    exchange = cut_at(SUMS, 2, target, Action.SCAFFOLD)
+    exchange.says(f"{said}\n")
+    violation = exchange.violations[-1]
+    assert (violation.kind, violation.step) == (kind, "3")
+    assert len(exchange.emitted) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ('= 6 <- "Six panels"', 6),
+        ('6 <- "Six panels"', 6),
+        ('qty = 6 <- "Six panels"', 6),
+        ('1 qty = 6 <- "Six panels"', 6),
+        ("6", None),  # no quote, and a bare number may be anything
+        ("1", None),
+        ("Six", None),
+    ],
+)
+def test_what_the_model_decides_may_be_said_without_its_number_but_not_by_a_bare_one(
+    said: str, value: int | None
+) -> None:
+    exchange = cut_at(ORDER, 0, DIALOGUE)
+    exchange.says(f"{said}\n")
+    assert exchange.emitted == ([] if value is None else ['1 qty = 6 <- "Six panels"\n'])
+
+
+def test_a_half_line_that_stands_already_decides_nothing() -> None:
+    exchange = cut_at(ORDER, 1, DIALOGUE)
+    exchange.says('= 6 <- "Six panels"\n')
+    assert [ignored.why for ignored in exchange.ignored] == ["the rest of a verified line, repeated"]
+    exchange.says("true\n")
+    assert exchange.emitted == ['1 qty = 6 <- "Six panels"\n'], "a bare value behind a repetition is unclear"
+
+
+def test_a_cut_off_half_of_the_due_line_is_truncated_not_read() -> None:
+    for target in (DIALOGUE, PREFILL):
+        exchange = cut_at(SUMS, 2, target, Action.SCAFFOLD)
+        exchange.says("11")
+        exchange.commands += exchange.run.handle(Ended("length"))
+        assert exchange.violations[-1].kind is Kind.TRUNCATED
+        assert len(exchange.emitted) == 2
