@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from guard.check.checker import Checker
 from guard.check.verdict import Ignored, Kind, Violation
 from guard.procedure.expected import Expected
 from guard.procedure.types import Value
+from guard.procedure.values import spell
 from guard.run.ladders import Action, always
 from guard.run.messages import (
     Command,
@@ -93,7 +94,7 @@ def respelled(line: str) -> str:
     return re.sub(r"(?<== )(-?[0-9]+)$", r"\1.0", re.sub(r"(\.[0-9]+)$", r"\g<1>0", line))
 
 
-SPELLINGS: Final = {
+SPELLINGS: Final[dict[str, Callable[[str], str]]] = {
     "as it is": lambda line: line,
     "respaced": respaced,
     "respelled": respelled,
@@ -116,14 +117,14 @@ class Start:
     begins: str
 
     def said(self, begin: str, stands: Sequence[str]) -> str:
-        spell = SPELLINGS[self.spelling]
+        other = SPELLINGS[self.spelling]
         last = list(stands[max(0, len(stands) - self.last) :])
         if last and self.half and not self.opening:
             words = last[0].split(" ")
             rest = " ".join(words[min(self.half, len(words) - 1) :])
-            again = [rest if "=" in rest or '"' in rest else last[0], *map(spell, last[1:])]
+            again = [rest if "=" in rest or '"' in rest else last[0], *map(other, last[1:])]
         else:
-            again = [*([spell(begin)] if self.opening else []), *map(spell, last)]
+            again = [*([other(begin)] if self.opening else []), *map(other, last)]
         lines = [*([self.preamble] if self.preamble else []), *(["```text"] if self.fenced else []), *again]
         return "".join(f"{line}\n" for line in lines)
 
@@ -243,7 +244,7 @@ def cut_at(text: str, at: int, target: Target, action: Action = Action.RESUME) -
     size=st.integers(1, 12) | st.just(10_000),
 )
 def test_every_step_is_delivered_once_however_the_answer_begins(
-    text: str, place: float, target: Target, scaffold: bool, start: Start, size: int
+    *, text: str, place: float, target: Target, scaffold: bool, start: Start, size: int
 ) -> None:
     steps = reference(text)
     at = int(place * len(steps))
@@ -308,6 +309,7 @@ def spoiled(text: str, wrong: Sequence[tuple[float, str]]) -> str:
     size=st.integers(1, 12),
 )
 def test_what_is_delivered_is_right_whatever_is_said_and_however_it_is_cut(
+    *,
     text: str,
     place: float,
     target: Target,
@@ -334,9 +336,7 @@ def test_what_is_delivered_is_right_whatever_is_said_and_however_it_is_cut(
         if observed.decision is not None and observed.path != step.path:
             continue
         if observed.decision is not None:
-            assert render.spell(value, observed.decision.type) in said or value == decision(
-                step, EVERY[text][1]
-            )
+            assert spell(value, observed.decision.type) in said or value == decision(step, EVERY[text][1])
 
 
 def test_a_repeated_line_with_another_value_is_a_violation_and_what_stands_stands() -> None:
