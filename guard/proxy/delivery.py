@@ -118,13 +118,15 @@ class _Stream:
         before = perf_counter()
         data = self._answer.last(finish)
         self._spent_s += perf_counter() - before
-        await self._begin()
+        await self._begin(finish)
         await self._exchange.end(data)
 
-    async def _begin(self) -> None:
+    async def _begin(self, finish: Finish | None = None) -> None:
+        """Send the status and the headers, unless that is done; of the end, if that is known by then."""
         if not self._exchange.committed:
             self._exchange.streaming = True
-            await self._exchange.begin(200, (*STREAM_HEADERS, *self._answer.headers))
+            known = self._answer.headers if finish is None else self._answer.headers_at(finish)
+            await self._exchange.begin(200, (*STREAM_HEADERS, *known))
 
     async def _keep_alive(self) -> None:
         await asyncio.sleep(self._commit_after_s)

@@ -7,6 +7,7 @@ Theory of operation. A run is in one of four states:
     open      a violation                                    open (the policy's choice) | over
               the end of a generation at a decided step      open (strategy `decision`)
               the end of a generation behind the answer      over
+              a violation, released, and the end             over
               a fault of the network                         waiting | open (the next upstream) | over
     waiting   Waited                                         open
     over                                                     `handle` raises InvalidState
@@ -69,6 +70,7 @@ from guard.run.messages import (
 from guard.run.opening import NO_REASON, Job, Reason, opening, scaffold_cell
 from guard.run.policy import Attempt, Choice, Policy, Vary
 from guard.run.progress import Progress
+from guard.run.release import Release, unverified
 from guard.run.votes import Polls
 
 __all__ = ["Job", "Policy", "Run"]
@@ -97,6 +99,7 @@ class Run:
         self._upstream = 0
         self._generation: Generation | None = None
         self._waiting = False
+        self._release: Release | None = None  # why the generation is read on unchecked
         self._reason = NO_REASON  # why the last generation was opened
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
@@ -159,12 +162,18 @@ class Run:
         generation.tokens += event.tokens
         commands: list[Command] = []
         for piece in _LINES.findall(event.text):
-            commands += self._behind(generation, piece) if generation.done else self._read(generation, piece)
+            commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
         if generation.tokens > generation.max_tokens and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
+
+    def _piece(self, generation: Generation, piece: str) -> list[Command]:
+        if self._release is not None:
+            generation.take(self._release.take(piece))
+            return [] if self._release.left else self._let_go(generation, "length")
+        return self._behind(generation, piece) if generation.done else self._read(generation, piece)
 
     def _read(self, generation: Generation, piece: str) -> list[Command]:
         line = generation.line + piece
@@ -173,7 +182,10 @@ class Run:
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
         generation.usage = event.usage
+        generation.ended = event.finish_reason or "length"
         commands: list[Command] = []
+        if self._release is not None:
+            return self._let_go(generation, generation.ended)
         if generation.line.strip() and not generation.done and event.finish_reason == "stop":
             commands += self._read(generation, "\n")
         if self._generation is not generation:
@@ -183,6 +195,9 @@ class Run:
         return commands + self._close_checker(generation, event.finish_reason)
 
     def _close_checker(self, generation: Generation, finish_reason: str | None) -> list[Command]:
+        generation.ended = finish_reason or "length"
+        if self._release is not None:
+            return self._let_go(generation, generation.ended)
         commands: list[Command] = []
         if not generation.line.strip():
             self._progress.rewind()  # the number that it was given is no line of its own
@@ -195,6 +210,8 @@ class Run:
     def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
         if generation.done:
             return self._complete(generation)
+        if self._release is not None:
+            return self._let_go(generation, "length", endings.of_fault(error), error)
         self._history.append(replace(generation.attempt(), fault=True))
         self._faults[self._upstream] += 1
         pause = retry.pause(self._policy, error, self._faults[self._upstream])
@@ -222,6 +239,8 @@ class Run:
         generation = self._generation
         if generation is not None and generation.done:
             return self._complete(generation)
+        if generation is not None and self._release is not None:
+            return self._let_go(generation, "length", Result.TIMEOUT)
         closed = self._close_open(Result.TIMEOUT)
         error = endings.out_of_time(self._job.program.name, self._due, self._policy.seconds)
         return [*closed, self._finish(Outcome.ERROR, error=error)]
@@ -233,6 +252,7 @@ class Run:
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
         if violation is not None and generation.overlap and self._is_repetition(violation, line):
             self._progress.rewind()
+            generation.skipped = len(generation.text)
             return [Observe(Ignored(text=line, at=violation.at, why="a verified line, repeated"))]
         settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
         if any(isinstance(j, StepVerified) for j in judgements):
@@ -284,18 +304,15 @@ class Run:
         due = self._progress.expected
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
-        attempt = replace(
-            generation.attempt(),
-            kind=violation.kind,
-            failed_at=due.path,
-            step_kind=due.kind,
-            found=violation.found,
-            delivered=self._progress.delivered > 0,
-            scaffoldable=cell is not None and (generation.scaffold or due.path not in generation.given),
-            repairable=due.known,
+        attempt = generation.failed(
+            violation, due, delivered=self._progress.delivered > 0, scaffoldable=cell is not None
         )
-        self._history.append(attempt)
+        written = self._progress.lines or unverified(generation, self._progress.verified).strip()
+        self._history.append(replace(attempt, written=bool(written)))
         choice = self._decide(generation)
+        if choice.action is Action.RELEASE:
+            self._release = Release(violation=violation, why=choice.reason)
+            return self._let_go(generation, generation.ended) if generation.ended else []
         if choice.action is Action.RESTART:
             self._restart()
         closed = self._close(generation, Result.VIOLATION)
@@ -313,9 +330,9 @@ class Run:
 
     def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
         match choice.action:
-            case Action.REJECT | Action.RELEASE if choice.barred:
+            case Action.REJECT if choice.barred:
                 return [self._out_of_tokens()]
-            case Action.REJECT | Action.RELEASE:
+            case Action.REJECT:
                 return [self._reject(violation, choice.reason)]
             case Action.REPAIR:
                 return self._repair(all_known=choice.rest)
@@ -375,6 +392,22 @@ class Run:
                 return replace(choice, action=Action.REJECT, reason=struck)
             self._progress.rewind(last)
         return choice
+
+    def _let_go(
+        self,
+        generation: Generation,
+        finish_reason: str,
+        result: Result = Result.VIOLATION,
+        error: UpstreamError | None = None,
+    ) -> list[Command]:
+        """End with what the generation has written, unchecked."""
+        assert self._release is not None
+        text = unverified(generation, self._progress.verified)
+        closed = self._close(generation, result, error=error, kept=len(generation.text))
+        delivered = self._progress.deliver()
+        finish = self._finish(Outcome.RELEASED, finish_reason=finish_reason)
+        lines = "".join(line.step.text for line in self._progress.lines)
+        return [closed, *delivered, self._release.finish(finish, self._job.program, text, lines)]
 
     # --- what to do ------------------------------------------------------------------------------
 
@@ -457,13 +490,21 @@ class Run:
         self._waiting = False
         return [] if self._generation is None else [self._close(self._generation, result)]
 
-    def _close(self, generation: Generation, result: Result, *, error: UpstreamError | None = None) -> Close:
-        """Close the generation that is open; the verified prefix is what of it stands."""
+    def _close(
+        self,
+        generation: Generation,
+        result: Result,
+        *,
+        error: UpstreamError | None = None,
+        kept: int | None = None,
+    ) -> Close:
+        """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
         self._usage.append(generation.cost)
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
-        kept = max(0, len(self._progress.verified) - len(generation.prefix))
+        if kept is None:
+            kept = max(0, len(self._progress.verified) - len(generation.prefix))
         return generation.close(result, kept=kept, error=error)
 
     def _answer(self) -> list[Command]:

@@ -37,6 +37,7 @@ from guard.run.messages import (
     Margin,
     Observe,
     Open,
+    Outcome,
     OutOfTime,
     RunEvent,
     StepClass,
@@ -134,6 +135,7 @@ class Upstream(RuleBasedStateMachine):
     def tell(self, event: RunEvent) -> None:
         if isinstance(event, Text):
             self.line = (self.line + event.text).rpartition("\n")[2]
+            self.said += event.text
         self.perform(self.run.handle(event))
 
     def perform(self, commands: list[Command]) -> None:
@@ -171,6 +173,7 @@ class Upstream(RuleBasedStateMachine):
         assert roles in (["user"], ["user", "assistant", "user"])
         self.open = command
         self.line = command.prefix.rpartition("\n")[2]
+        self.said = ""  # by this generation
 
     # --- what it may answer ----------------------------------------------------------------------
 
@@ -324,8 +327,10 @@ class Upstream(RuleBasedStateMachine):
             assert checker.verdict is Verdict.PASSED
             assert finish.answer is not None
             assert finish.steps.missing == 0
+        elif finish.outcome is Outcome.RELEASED:
+            self.what_was_released_is_what_was_written(finish)
         else:
-            assert (finish.answer, finish.end) == (None, None)
+            assert (finish.answer, finish.end, finish.unverified) == (None, None, "")
             assert not (self.emitted and self.policy.deliver == "hold_all")
         if self.policy.force is Level.VALUES and finish.outcome in ACCEPTED:
             assert StepClass.SCAFFOLDED not in finish.classes.values()
@@ -343,11 +348,31 @@ class Upstream(RuleBasedStateMachine):
             decided = {path for path, how in finish.classes.items() if how is StepClass.MODEL_DECIDED}
             assert decided == {voted.step for voted in finish.votes if voted.margin is not Margin.OPEN}
 
+    def what_was_released_is_what_was_written(self, finish: Finish) -> None:
+        assert any(rung.action is Action.RELEASE for rule in self.policy.rules for rung in rule.ladder)
+        assert finish.violations
+        assert finish.error is None
+        assert finish.answer
+        begin = f"@begin {self.program.name} {NONCE}\n"
+        assert finish.trace in {begin + self.emitted, "" if not self.emitted else begin + self.emitted}
+        said = self.opens[-1].prefix + self.said
+        assert said.endswith(finish.unverified) or f"{said}\n".endswith(finish.unverified)
+        if finish.trace:  # what was verified, and all that was written, is there exactly once
+            checker = Checker(self.program, self.inputs, nonce=NONCE)
+            checker.feed(finish.trace + finish.unverified)
+            checker.close(finish.finish_reason)
+            assert checker.verified == finish.trace
+            assert checker.verdict is Verdict.FAILED
+
+    @property
+    def opens(self) -> list[Open]:
+        return [command for command in self.commands if isinstance(command, Open)]
+
     def teardown(self) -> None:
         """However stubborn it is, the run comes to an end."""
         if not hasattr(self, "run"):
             return
-        for number in range(400):
+        for number in range(900):  # more than all the tokens, one each
             if self.finish is not None:
                 break
             if self.waiting:
