@@ -8,6 +8,7 @@ from guard.check.verdict import Violation
 from guard.errors import UpstreamError
 from guard.procedure.expected import Expected
 from guard.run.messages import Close, Result, Strategy, Usage
+from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
 
 
@@ -19,9 +20,9 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `overlap`: it may still repeat verified lines, as answers to a dialogue turn do; `skipped`
-    is how much of its text did. `done`: all that it was opened for is there, and `tail` is what came behind
-    that. `ended` is the finish reason with which it ended, "" as long as it writes.
+    given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
+    its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
+    came behind that. `ended` is the finish reason with which it ended, "" as long as it writes.
     """
 
     number: int
@@ -34,7 +35,7 @@ class Generation:
     scaffold: bool
     stop: str
     cut: bool
-    overlap: bool
+    overlap: Overlap | None
     max_tokens: int
     asked: int = 0
     pieces: list[str] = field(default_factory=list)  # of all that it has written
@@ -42,7 +43,7 @@ class Generation:
     done: bool = False
     vote: bool = False  # whether it came to a line that was put to the vote
     tail: str = ""
-    skipped: int = 0
+    settled: int = 0
     ended: str = ""
     tokens: int = 0
     usage: Usage | None = None

@@ -59,10 +59,10 @@ def unverified(generation: Generation, verified: str) -> str:
 
     The line that was begun for it belongs to that where the model went on with it.
     """
-    written = generation.text[generation.skipped :]
+    written = generation.text[generation.settled :]
     said = generation.prefix + written
-    if not written.strip() or not said.startswith(verified):
-        return written.strip() and written
+    if not written.strip() or generation.settled or not said.startswith(verified):
+        return written if written.strip() else ""
     begun = len(generation.prefix) > len(verified) and not written.startswith(_GOES_ON)
     return written if begun else said[len(verified) :]
 
