@@ -467,8 +467,12 @@ def test_the_manual_explains_no_key_that_is_not_there() -> None:
     assert sorted(explained) == sorted(manual_rows())
 
 
+def examples() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+
+
 def test_the_manuals_configuration_can_be_served(tmp_path: Path) -> None:
-    [example] = re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+    example = examples()[0]
     shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
     (tmp_path / "stepguard.yaml").write_text(example)
     config = load_config(
