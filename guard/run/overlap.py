@@ -41,7 +41,8 @@ ASIDES: Final = 8  # lines that say nothing of the trace
 
 _BLANK: Final = " \t\r\n"
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})[A-Za-z0-9_+-]*")
-_NUMBERED: Final = re.compile(r"[0-9]++[\[\].0-9]*+(?=\s|$)")
+_PATH: Final = re.compile(r"[0-9]++[\[\].0-9]*+")
+_NUMBERED: Final = re.compile(rf"{_PATH.pattern}(?=\s|$)")
 _NUMBER: Final = re.compile(r"-?[0-9.]++%?")
 _BARE: Final = re.compile(r"true|false|-?[0-9.]++%?")
 
@@ -60,6 +61,7 @@ class Overlap:
         self.open = True
         self.lent = 0  # characters of the first new line that the model did not write in this generation
         self._progress, self._due, self._turn = progress, due, turn
+        self._paths = {due.path, *(other.path for other in due.others)}  # of the steps that may come next
         self._tail, self._begun = tail, begun
         self._given = len(tail)
         self._repeats, self._asides = PASSES * (len(progress.lines) + 1), ASIDES
@@ -145,12 +147,12 @@ class Overlap:
             text = f"{self._tail}{'' if line[0] in _BLANK else ' '}{line}"  # some servers trim what they give
             if self._fits(text.rstrip(_BLANK)):
                 return text
+        if _path(said) not in self._paths:
+            return None
         if self._fits(said):
             return line
         step = _step(said)
-        if step is None:
-            return None
-        return line if step.path in {self._due.path, *(other.path for other in self._due.others)} else None
+        return line if step is not None and step.path in self._paths else None
 
     def _fits(self, text: str) -> bool:
         """Whether a text is the due line, and right."""
@@ -211,10 +213,11 @@ class Overlap:
             return "the opening line, repeated"
         if said in {self._begun, self._tail}:
             return "the beginning that was given, repeated"
-        path = said.split(maxsplit=1)[0]
-        if path not in self._verified:
+        path = _path(said)
+        text = self._verified.get(path)
+        if text is None:
             return None
-        same = said == self._verified[path] or self._says(*self._stood(path), said)
+        same = said == text or _respaced(said, text) or self._says(*self._stood(path), said)
         return "a verified line, repeated" if same else None
 
     def _says(self, expected: Expected, value: Value, said: str) -> bool:
@@ -257,6 +260,17 @@ class Overlap:
             return None
         prose = next(filter(None, map(_valued, self._readings(said))), None) is None
         return "no line of the trace" if prose else None
+
+
+def _path(text: str) -> str:
+    """The number that a text begins with, "" where there is none."""
+    number = _PATH.match(text)
+    return number[0] if number else ""
+
+
+def _respaced(said: str, text: str) -> bool:
+    """Whether two texts differ by how wide their blanks are: the usual way of saying the same otherwise."""
+    return '"' not in text and said.split() == text.split()
 
 
 def _step(text: str) -> Line | None:
