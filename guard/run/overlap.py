@@ -11,6 +11,9 @@ ends and then read in this order:
     4. the rest of a verified line, and what is no line of the trace: left out
     5. whatever it is, for the checker to blame
 
+Where nothing stands yet, since no answer began as it was told, the opening line is put in front of the first
+new line unless the model has written it.
+
 Nothing counts that the checker has not accepted: reading 3 puts the beginning in front and hands over a
 whole line. A value that is the model's to decide nothing can be computed against, so there the rest of a
 verified line goes before, and a bare number decides nothing.
@@ -64,6 +67,7 @@ class Overlap:
         self._paths = {due.path, *(other.path for other in due.others)}  # of the steps that may come next
         self._tail, self._begun = tail, begun
         self._given = len(tail)
+        self._frame = "" if progress.verified else progress.begin  # still to be said, or to be put in front
         self._repeats, self._asides = PASSES * (len(progress.lines) + 1), ASIDES
         self._blanks = self._repeats + self._asides
         self._fresh = True  # no word of the trace has been said yet
@@ -88,6 +92,9 @@ class Overlap:
         said = line.strip(_BLANK)
         if self._joined:
             return self._behind(line, said)
+        if self._frame and said.split() == self._frame.split():
+            self._frame = ""
+            return line
         if not said:
             self._blanks -= 1
             return self._leave_out(line, "a blank line", self._blanks)
@@ -116,6 +123,8 @@ class Overlap:
 
     def _join(self, text: str, line: str) -> str:
         """Hand over the first new line."""
+        if not text.startswith("@"):
+            text = f"{self._frame}{text}"
         self.lent = len(text) - len(line) - self._given
         self._joined, self._tail = True, ""
         self.open = self._fenced or self._again is not None
