@@ -486,8 +486,8 @@ class Run:
         )
 
     def _overlap(self, made: Opening, target: Target) -> Overlap | None:
-        if not self._progress.verified:
-            return None
+        if not self._progress.verified and not self._violations:
+            return None  # the first answer has to begin as it was told
         turn = not target.prefill or self._policy.tolerant
         return Overlap(self._progress, tail=made.tail, begun=made.begun, turn=turn)
 

@@ -166,6 +166,8 @@ class Upstream(RuleBasedStateMachine):
         before = [c for c in self.commands if isinstance(c, Open)]
         assert command.generation == len(before)
         assert command.prefix == command.prefix.rstrip()
+        said = [str(m["content"]) for m in command.messages if m["role"] == "assistant"]
+        assert said == [content.rstrip() for content in said]
         assert 1 <= command.max_tokens <= self.limit
         assert command.resume_from
         assert not command.prefix or any(target.prefill for target in self.targets)
