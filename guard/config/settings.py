@@ -88,7 +88,48 @@ def _http_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class HttpUpstream(Section):
+class RetryBudget(Section):
+    """How many retries after faults of the network an upstream is sent."""
+
+    percent: float = Field(
+        default=20, ge=0, le=100, description="retries after faults, at most, of its requests in the window"
+    )
+    window_s: float = Field(default=10, gt=0, le=600, description="seconds of the window")
+    minimum: int = Field(
+        default=3, ge=0, le=1000, description="retries in the window that are always allowed"
+    )
+
+
+class Breaker(Section):
+    """When an upstream is left alone because it fails."""
+
+    failures: int = Field(
+        default=5, ge=0, le=1000, description="faults in a row after which it is left alone; 0: never"
+    )
+    open_s: float = Field(
+        default=30, gt=0, description="seconds until one request tries it again; doubled each time that fails"
+    )
+    longest_s: float = Field(
+        default=300, gt=0, validate_default=True, description="seconds that this grows to, at most"
+    )
+
+    @field_validator("longest_s")
+    @classmethod
+    def _not_shorter(cls, longest_s: float, info: ValidationInfo) -> float:
+        open_s = info.data.get("open_s")
+        if open_s is not None and longest_s < open_s:
+            raise ValueError(f"must not be less than open_s, which is {open_s:g}")
+        return longest_s
+
+
+class SparedUpstream(Section):
+    """What every kind of upstream has."""
+
+    retry_budget: RetryBudget = RetryBudget()
+    breaker: Breaker = Breaker()
+
+
+class HttpUpstream(SparedUpstream):
     """A model server that is reached over HTTP."""
 
     kind: Literal["generic", "llama.cpp"] = Field(
@@ -115,7 +156,7 @@ class HttpUpstream(Section):
         return pass_key
 
 
-class LocalUpstream(Section):
+class LocalUpstream(SparedUpstream):
     """llama.cpp in a child process of the server; needs the extra `local`."""
 
     kind: Literal["local"] = Field(description="the embedded model runtime")
@@ -133,7 +174,7 @@ class LocalUpstream(Section):
     slots: int = Field(default=2, ge=1, le=64, description="generations at the same time")
 
 
-class ScriptedUpstream(Section):
+class ScriptedUpstream(SparedUpstream):
     """Plays replies from a file, for tests and demonstrations."""
 
     kind: Literal["scripted"] = Field(description="replies from a file")

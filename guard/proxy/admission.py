@@ -13,6 +13,7 @@ from guard.proxy.binding import PROCEDURE_HEADER, Caller
 from guard.proxy.exchange import Exchange
 
 KEY_HEADER = "x-stepguard-key"
+RETRY_HEADER = "x-stainless-retry-count"  # which OpenAI's clients send
 BEARER = "bearer "
 FAREWELL_S = 2.0  # for what those inside are told when they are interrupted
 
@@ -56,7 +57,13 @@ class Keys:
             header=exchange.headers.get(PROCEDURE_HEADER),
             path=procedure,
             traceparent=exchange.headers.get("traceparent"),
+            retried=_count(exchange.headers.get(RETRY_HEADER, "")),
         )
+
+
+def _count(text: str) -> int:
+    """Read a small number; 0 for whatever else is there."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
 
 
 class Admission:

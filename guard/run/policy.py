@@ -8,9 +8,10 @@ fallback to the next upstream starts at the bottom again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal
+from zlib import crc32
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
@@ -20,7 +21,9 @@ from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy
 
 BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
-LONGEST_WAIT_S: Final = 10.0  # a server that asks for more is given up
+LONGEST_BACKOFF_S: Final = 8.0
+LONGEST_WAIT_S: Final = 10.0  # that a server may ask for where there is a further one to go to
+SPREAD: Final = 0.1  # of a wait that the server asked for
 TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
 SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
@@ -156,17 +159,43 @@ def backtrack(policy: Policy, history: Sequence[Attempt], step: str) -> str | No
     return None
 
 
-def pause(policy: Policy, error: UpstreamError, faults: int) -> float | None:
+def pause(
+    policy: Policy,
+    error: UpstreamError,
+    faults: int,
+    *,
+    left_s: float | None = None,
+    further: bool = False,
+    herd: str = "",
+) -> float | None:
     """Seconds to wait before the same generation is opened again after a fault; None: do not.
 
-    `faults` is how many this upstream has had in this run, the present one included.
+    `faults` is how many this upstream has had in this run, the present one included; `left_s` is what is
+    left of the run's time (None: all of it), and a wait must fit into it; `further` says that there is
+    another upstream to go to. What the server asks for is never cut short. Runs that fail together wait
+    for different times, by what is in `herd`: back-off is cut by up to a half of it.
     """
     if not error.retryable or faults > policy.transport_retries:
         return None
+    share = crc32(f"{herd} {faults}".encode()) / 2**32
     asked = error.retry_after_s
     if asked is None:
-        return float(BACKOFF_S * 2 ** (faults - 1))
-    return max(0.0, asked) if asked <= LONGEST_WAIT_S else None
+        seconds = min(BACKOFF_S * 2.0 ** (faults - 1), LONGEST_BACKOFF_S) * (1 - share / 2)
+    elif further and asked > LONGEST_WAIT_S:
+        return None
+    else:
+        seconds = max(0.0, asked) * (1 + SPREAD * share)
+    return seconds if seconds < (policy.seconds if left_s is None else left_s) else None
+
+
+def damped(policy: Policy, retried: int) -> Policy:
+    """Give the policy for a request that its client has sent so many times before.
+
+    The client's retries take the place of ours after faults, so that the two do not multiply.
+    """
+    if retried <= 0:
+        return policy
+    return replace(policy, transport_retries=max(0, policy.transport_retries - retried))
 
 
 def temperature(policy: Policy, asked: float | None, tries: int) -> float | None:

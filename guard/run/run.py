@@ -19,9 +19,10 @@ right behind it. Once the answer is verified the run is decided: what comes behi
 as it is the closing line, so that a server that ends by itself reports its usage, and changes nothing. The
 closing line in the trace is always the guard's own.
 
-What bounds a run: the ladder and `attempts` for violations, `transport_retries` for faults. A generation that
-is opened behind a decision or a repair needs a newly verified line, so there are no more of them than the
-trace has steps; a truncated one is resumed so often without a new line as the ladder allows.
+What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults;
+neither takes from the other. A generation that is opened behind a decision or a repair needs a newly verified
+line, so there are no more of them than the trace has steps; a truncated one is resumed so often without a new
+line as the ladder allows.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import Final, assert_never
 
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
-from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
+from guard.errors import InvalidState, UpstreamError, UpstreamSpared, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
 from guard.run.generation import Generation
@@ -95,6 +96,7 @@ class Run:
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
         self._faults: Counter[int] = Counter()  # by upstream
+        self._fault: UpstreamError | None = None  # the last one
         self._generations = self._retries = 0
         self._started = self._over = False
 
@@ -124,8 +126,8 @@ class Run:
                 return self._text(event, self._current(event))
             case Ended():
                 return self._ended(event, self._current(event))
-            case Failed(error):
-                return self._failed(error, self._current(event))
+            case Failed():
+                return self._failed(event, self._current(event))
             case Waited():
                 return self._waited(event)
             case OutOfTime():
@@ -185,12 +187,23 @@ class Run:
             commands += self._judged(generation, judgements, generation.line)
         return commands + (self._complete(generation) if self._generation is generation else [])
 
-    def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
+    def _failed(self, event: Failed, generation: Generation) -> list[Command]:
         if generation.done:
             return self._complete(generation)
+        error = event.error
         self._history.append(generation.attempt())
-        self._faults[self._upstream] += 1
-        pause = retry.pause(self._policy, error, self._faults[self._upstream])
+        pause = None
+        if not isinstance(error, UpstreamSpared):
+            self._fault = error
+            self._faults[self._upstream] += 1
+            pause = retry.pause(
+                self._policy,
+                error,
+                self._faults[self._upstream],
+                left_s=event.left_s,
+                further=not self._at_last,
+                herd=f"{self._job.nonce} {self._upstream}",
+            )
         self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
         if self._due != generation.step:
@@ -199,10 +212,10 @@ class Run:
             self._waiting = True
             return [closed, Wait(pause)]
         clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        if not clients and self._upstream + 1 < len(self._targets):
+        if not clients and not self._at_last:
             self._upstream += 1
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
-        return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error))]
+        return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error, self._fault))]
 
     def _waited(self, event: Waited) -> list[Command]:
         if not self._waiting:
@@ -410,6 +423,7 @@ class Run:
             seed=retry.seed(self._policy, self._job.seed, self._retries),
             resume_from=step,
             model=target.model,
+            last=self._at_last,
         )
 
     def _close_open(self, result: Result) -> list[Command]:
@@ -463,6 +477,11 @@ class Run:
         """The path of the first step that is not verified."""
         due = self._progress.expected
         return due.path if due is not None else ""
+
+    @property
+    def _at_last(self) -> bool:
+        """Whether there is no further upstream."""
+        return self._upstream + 1 >= len(self._targets)
 
     @property
     def _left(self) -> int:

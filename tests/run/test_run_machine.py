@@ -16,6 +16,7 @@ from guard.errors import (
     UpstreamBusy,
     UpstreamError,
     UpstreamProtocolError,
+    UpstreamSpared,
     UpstreamStatusError,
     UpstreamTimeout,
 )
@@ -60,6 +61,7 @@ FAULTS: Final = (
     UpstreamBusy("busy", upstream_status=503, retry_after_s=1),
     UpstreamBusy("busy", upstream_status=429, retry_after_s=99),
     UpstreamStatusError("no", upstream_status=404),
+    UpstreamSpared("it fails", reason="breaker"),
 )
 TARGETS: Final = st.builds(
     Target,
@@ -130,7 +132,7 @@ class Upstream(RuleBasedStateMachine):
                     assert 0 <= discarded <= max(usage.completion, 0)
                     self.open = None
                 case Wait(seconds):
-                    assert 0 <= seconds <= 10
+                    assert 0 <= seconds < self.policy.seconds
                     self.waiting = True
                 case Emit(text=text):
                     self.emitted += text
