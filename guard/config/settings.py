@@ -92,12 +92,13 @@ class RetryBudget(Section):
     """How many retries after faults of the network an upstream is sent."""
 
     percent: float = Field(
-        default=20, ge=0, le=100, description="retries after faults, at most, of its requests in the window"
+        default=20,
+        ge=0,
+        le=100,
+        description="retries after faults, at most, in percent of its other requests",
     )
-    window_s: float = Field(default=10, gt=0, le=600, description="seconds of the window")
-    minimum: int = Field(
-        default=3, ge=0, le=1000, description="retries in the window that are always allowed"
-    )
+    window_s: float = Field(default=10, gt=0, le=600, description="seconds over which both are counted")
+    minimum: int = Field(default=3, ge=0, le=1000, description="retries that are allowed in any case")
 
 
 class Breaker(Section):
@@ -107,10 +108,10 @@ class Breaker(Section):
         default=5, ge=0, le=1000, description="faults in a row after which it is left alone; 0: never"
     )
     open_s: float = Field(
-        default=30, gt=0, description="seconds until one request tries it again; doubled each time that fails"
+        default=30, gt=0, description="seconds until one request tries it again; doubled where that fails"
     )
     longest_s: float = Field(
-        default=300, gt=0, validate_default=True, description="seconds that this grows to, at most"
+        default=300, gt=0, validate_default=True, description="seconds that `open_s` is doubled to, at most"
     )
 
     @field_validator("longest_s")
