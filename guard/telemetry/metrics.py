@@ -26,7 +26,18 @@ from prometheus_client import (
 
 from guard.check.verdict import Judgement, Kind, Violation
 from guard.procedure.model import StepKind
-from guard.run.messages import Close, Emit, Finish, Open, Outcome, Result, StepClass, Strategy, Usage
+from guard.run.messages import (
+    Close,
+    Emit,
+    Finish,
+    Margin,
+    Open,
+    Outcome,
+    Result,
+    StepClass,
+    Strategy,
+    Usage,
+)
 from guard.telemetry.observer import CLIENT_GONE, Observer, Refusal, RunInfo, RunObserver, Stage
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -43,6 +54,7 @@ UNBOUND: Final = (Outcome.PASSTHROUGH, Outcome.ERROR, Outcome.CANCELLED)
 STOPPED: Final = frozenset({Outcome.ERROR, Outcome.CANCELLED})
 
 TOKEN_TYPES: Final = ("input", "output")
+VOTES: Final = ("agreed", "outvoted")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
 SPARED: Final = ("breaker", "budget")  # why an upstream was not asked
@@ -80,6 +92,8 @@ class _Procedure:
         self.attempts = _Children(metrics.attempts, name, product(strategies, Result))
         self.steps = _Children(metrics.steps, name, product(sorted(set(kinds)), StepClass))
         self.violations = _Children(metrics.violations, name, product(Kind, blamed))
+        self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
+        self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
 
@@ -145,6 +159,19 @@ class Metrics(Observer):
             "token_type",
             "disposition",
             "source",
+        )
+
+        self.votes = self._counter(
+            "stepguard_votes",
+            "Votes of finished runs on what the model decides: whether they were for the value that leads.",
+            "procedure",
+            "vote",
+        )
+        self.voted = self._counter(
+            "stepguard_voted_steps",
+            "Steps of finished runs that were put to the vote, by how it was settled.",
+            "procedure",
+            "margin",
         )
 
     def _declare_service(self, version: str) -> None:
@@ -294,6 +321,10 @@ class _RunMetrics(RunObserver):
         self._procedure.requests[command.outcome,].inc()
         self._procedure.duration.observe(duration_s)
         self._count_steps(command)
+        for voted in command.votes:
+            self._procedure.votes["agreed",].inc(voted.agreed)
+            self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
+            self._procedure.voted[voted.margin,].inc()
         served = self._delivered or command.answer is not None
         for model, usage, discarded in self._generations:
             self._metrics.count_tokens(model, usage, discarded if served else usage.completion)
