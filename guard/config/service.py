@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
+from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
 from guard.config.settings import (
     Config,
@@ -32,8 +33,6 @@ from guard.upstream.breaker import Breaker
 from guard.upstream.budget import RetryBudget
 from guard.upstream.model import resolve
 from guard.upstream.spared import SILENT_S, SparedUpstream
-
-DEFAULT_POLICY = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
             key = f"upstreams.{name}.{'file' if isinstance(settings, ScriptedUpstream) else 'model'}"
             problems += [(key, f"{where}: {message}") for where, message in error.problems]
     if problems:
-        raise ConfigError(problems)
+        raise config.places.error(problems)
     Parser().feed("1 usual = 1\n?\n")  # compiles what reads traces: the first request shall not wait for it
     metrics = _metrics(config, programs, upstreams)
     observer = _observer(config, metrics, environment)
