@@ -6,11 +6,12 @@ import ipaddress
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     PrivateAttr,
     SecretStr,
@@ -107,7 +108,10 @@ class Breaker(Section):
     """When an upstream is left alone because it fails."""
 
     failures: int = Field(
-        default=5, ge=0, le=1000, description="faults in a row after which it is left alone; 0: never"
+        default=5,
+        ge=0,
+        le=1000,
+        description="faults in a row after which it is left alone; 0, or `breaker: off`: never",
     )
     open_s: float = Field(
         default=30, gt=0, description="seconds until one request tries it again; doubled where that fails"
@@ -125,11 +129,14 @@ class Breaker(Section):
         return longest_s
 
 
+NEVER: Final = {"failures": 0}
+
+
 class SparedUpstream(Section):
     """What every kind of upstream has."""
 
     retry_budget: RetryBudget = RetryBudget()
-    breaker: Breaker = Breaker()
+    breaker: Annotated[Breaker, BeforeValidator(lambda value: NEVER if value == "off" else value)] = Breaker()
 
 
 class HttpUpstream(SparedUpstream):

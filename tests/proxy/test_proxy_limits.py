@@ -507,3 +507,30 @@ def test_a_client_that_leaves_while_it_tries_a_server_again_leaves_that_to_the_n
             assert (await endpoint.post(BODY)).json["stepguard"]["outcome"] == "accepted_first"
 
     run(body())
+
+
+# --- a stream that has begun ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_stream_that_cannot_be_brought_to_its_end_says_so_in_its_last_event(
+    tmp_path: Path, retries: int
+) -> None:
+    async def tells_some_steps(connection: Connection) -> None:
+        await connection.request()
+        lines = TRACE.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)
+        await connection.send(STREAM_HEAD, *(chunked(said(line)) for line in lines[:4]))
+
+    async def body() -> None:
+        policy = {"transport_retries": retries}
+        async with asked(tmp_path, tells_some_steps, policy=policy) as (endpoint, servers):
+            reply = await endpoint.post({**BODY, "stream": True})
+            *steps, last = reply.events
+            assert reply.status == 200
+            told = "".join(step["choices"][0]["delta"].get("reasoning_content", "") for step in steps)
+            assert told.count("s1 =") == told.count("s3 =") == 1
+            assert not any(step["choices"][0]["finish_reason"] for step in steps)
+            assert last["error"]["code"] == "upstream_protocol_error"
+            assert requests(servers[0]) == 1 + retries
+
+    run(body())

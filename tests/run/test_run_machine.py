@@ -152,7 +152,7 @@ class Upstream(RuleBasedStateMachine):
                     assert 0 <= discarded <= max(usage.completion, 0)
                     self.open = None
                 case Wait(seconds):
-                    assert 0 <= seconds < self.policy.seconds
+                    assert 0 <= seconds < self.left_s
                     self.waiting = True
                 case Emit(text=text):
                     self.emitted += text
@@ -249,10 +249,11 @@ class Upstream(RuleBasedStateMachine):
             self.tell(Ended(finish_reason, usage))
 
     @precondition(writing)
-    @rule(fault=st.sampled_from(FAULTS), rare=st.integers(0, 3))
-    def fails(self, fault: UpstreamError, rare: int) -> None:
+    @rule(fault=st.sampled_from(FAULTS), left_s=st.none() | st.floats(-1, 200), rare=st.integers(0, 3))
+    def fails(self, fault: UpstreamError, left_s: float | None, rare: int) -> None:
         if rare == 0:
-            self.tell(Failed(fault))
+            self.left_s = self.policy.seconds if left_s is None else left_s
+            self.tell(Failed(fault, left_s))
 
     @precondition(lambda self: self.waiting)
     @rule()
