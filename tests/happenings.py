@@ -220,6 +220,10 @@ PLAYS: Final[tuple[Callable[[Observer], None], ...]] = (
 def play_all(observer: Observer) -> None:
     for play in PLAYS:
         play(observer)
+    for state in ("open", "half_open", "closed", "open"):
+        observer.breaker_changed("main", state)
+    for reason in ("breaker", "budget"):
+        observer.upstream_spared("main", reason)
 
 
 def _write(run: RunObserver, paths: Iterable[str]) -> None:

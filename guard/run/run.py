@@ -24,16 +24,15 @@ With votes, a line of an `extract` or `judge` step ends its generation, too: it 
 asked for again (strategy `vote`) until the votes on the step are settled; then the winning line is put in
 its place. See `guard.run.votes`.
 
-What bounds a run: the ladder and `attempts` for violations, `transport_retries` for faults. A generation that
-is opened behind a decision or a repair needs a newly verified line, so there are no more of them than the
-trace has steps, and one for a vote counts against the cap of its step; a truncated one is resumed so often
-without a new line as the ladder allows.
+What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults;
+neither takes from the other. A generation that is opened behind a decision or a repair needs a newly verified
+line, so there are no more of them than the trace has steps, and one for a vote counts against the cap of its
+step; a truncated one is resumed so often without a new line as the ladder allows.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, assert_never
@@ -43,6 +42,7 @@ from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
+from guard.run.faults import Faults
 from guard.run.generation import Generation
 from guard.run.ladders import GENERATING, Action
 from guard.run.messages import (
@@ -105,7 +105,7 @@ class Run:
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
-        self._faults: Counter[int] = Counter()  # by upstream
+        self._faults = Faults(policy, job.nonce)
         self._generations = self._retries = 0
         self._started = self._over = False
 
@@ -135,8 +135,8 @@ class Run:
                 return self._text(event, self._current(event))
             case Ended():
                 return self._ended(event, self._current(event))
-            case Failed(error):
-                return self._failed(error, self._current(event))
+            case Failed():
+                return self._failed(event, self._current(event))
             case Waited():
                 return self._waited(event)
             case OutOfTime():
@@ -218,14 +218,16 @@ class Run:
             commands += self._judged(generation, judgements)
         return commands + (self._complete(generation) if self._generation is generation else [])
 
-    def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
+    def _failed(self, event: Failed, generation: Generation) -> list[Command]:
         if generation.done:
             return self._complete(generation)
+        error = event.error
         if self._release is not None:
             return self._let_go(generation, "length", endings.of_fault(error), error)
         self._history.append(replace(generation.attempt(), fault=True))
-        self._faults[self._upstream] += 1
-        pause = retry.pause(self._policy, error, self._faults[self._upstream])
+        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
+        further = None if clients else retry.further(self._history, self._targets)
+        pause = self._faults.pause(event, self._upstream, further=further is not None)
         self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
         if self._due != generation.step:
@@ -233,12 +235,10 @@ class Run:
         if pause is not None:
             self._waiting = True
             return [closed, Wait(pause)]
-        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        further = None if clients else retry.further(self._history, self._targets)
         if further is not None:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
-        return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error))]
+        return [closed, self._finish(Outcome.ERROR, error=self._faults.ending(error))]
 
     def _waited(self, event: Waited) -> list[Command]:
         if not self._waiting:
@@ -483,6 +483,7 @@ class Run:
             seed=retry.seed(self._policy, self._job.seed, retry.draws(self._history, strategy)),
             resume_from=step,
             model=target.model,
+            last=retry.further(self._history, self._targets, here=self._upstream) is None,
         )
 
     def _overlap(self, made: Opening, target: Target) -> Overlap | None:

@@ -57,6 +57,8 @@ TOKEN_TYPES: Final = ("input", "output")
 VOTES: Final = ("agreed", "outvoted")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
+SPARED: Final = ("breaker", "budget")  # why an upstream was not asked
+BREAKER_STATES: Final = ("closed", "half_open", "open")
 
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 OVERHEAD_SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
@@ -100,17 +102,23 @@ class Metrics(Observer):
     """Counts what it hears; `render` gives the text that Prometheus scrapes.
 
     `procedures` are the names that can be bound, each with the kinds of its steps; `models` the models
-    that upstreams are configured with.
+    that upstreams are configured with, `upstreams` their names.
     """
 
     def __init__(
-        self, procedures: Mapping[str, Collection[StepKind]], *, models: Collection[str], version: str
+        self,
+        procedures: Mapping[str, Collection[StepKind]],
+        *,
+        models: Collection[str],
+        version: str,
+        upstreams: Collection[str] = (),
     ) -> None:
         # Process-wide, and harmless: creation times would double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._declare_runs()
         self._declare_service(version)
+        self._declare_upstreams(upstreams)
         self._models = frozenset(models)
         self._codes: set[str] = set()
         self._tokens = self._token_children()
@@ -195,6 +203,24 @@ class Metrics(Observer):
         build.labels(version, platform.python_version()).set(1)
         ProcessCollector(registry=self.registry)
 
+    def _declare_upstreams(self, upstreams: Collection[str]) -> None:
+        self.spared = self._counter(
+            "stepguard_upstream_spared",
+            "Generations that were not opened: the upstream failed, or its retries were spent.",
+            "upstream",
+            "reason",
+        )
+        self.breaker = Gauge(
+            "stepguard_upstream_breaker",
+            "1 for the state that the circuit breaker of an upstream is in.",
+            ("upstream", "state"),
+            registry=self.registry,
+        )
+        for upstream in upstreams:
+            for reason in SPARED:
+                self.spared.labels(upstream, reason)
+            self.breaker_changed(upstream, "closed")
+
     def _counter(self, name: str, help: str, *labels: str) -> Counter:  # noqa: A002 (Prometheus' word)
         return Counter(name, help, labels, registry=self.registry)
 
@@ -230,6 +256,15 @@ class Metrics(Observer):
         """See `Observer`."""
         self._unbound.requests[Outcome.PASSTHROUGH,].inc()
         self._unbound.duration.observe(duration_s)
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """See `Observer`."""
+        self.spared.labels(upstream, reason).inc()
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """See `Observer`."""
+        for known in BREAKER_STATES:
+            self.breaker.labels(upstream, known).set(known == state)
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""

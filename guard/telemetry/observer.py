@@ -9,6 +9,7 @@
     run.finished(command, duration_s)       exactly once, last
     observer.request_refused(refusal)       a request that never became a run and got an error
     observer.passthrough(status=..., duration_s=...)
+    observer.upstream_spared(upstream, reason), observer.breaker_changed(upstream, state)
 
 Observers are called from the event loop's thread, between two pieces of a stream: they return at once
 and never block.
@@ -111,6 +112,12 @@ class Observer:
     def passthrough(self, *, status: int, duration_s: float) -> None:
         """Hear that an unbound request was forwarded; `status` is what the upstream answered."""
 
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """Hear that a generation was not opened, since its upstream fails or had enough retries."""
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """Hear that the breaker of an upstream is now `closed`, `half_open` or `open`."""
+
     def overhead(self, stage: Stage, seconds: float) -> None:
         """Hear how long a request spent in a stage, summed; called once a request and stage."""
 
@@ -149,6 +156,16 @@ class FanOut(Observer):
         for observer in self.observers:
             tell = partial(observer.passthrough, status=status, duration_s=duration_s)
             self.isolate(observer.name, tell)
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.upstream_spared, upstream, reason)
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.breaker_changed, upstream, state)
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""
