@@ -1,4 +1,4 @@
-"""The members of a JSON object where they stand, so that one can be taken out and the rest stay as written."""
+"""The members of a JSON object where they stand, so that one can go and the rest stays as written."""
 
 from __future__ import annotations
 

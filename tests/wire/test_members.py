@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from guard.wire.members import edited, members
 
 BLANKS = st.text(" \t\r\n", max_size=2)
-TEXTS = st.text(st.sampled_from("\"\\{}[],:aé \n") | st.characters(exclude_categories=["Cs"]), max_size=6)
+TEXTS = st.text(st.sampled_from('"\\{}[],:aé \n') | st.characters(exclude_categories=["Cs"]), max_size=6)
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
