@@ -20,7 +20,7 @@ from guard.check.verdict import Judgement, Kind, StepVerified, Verdict, Violatio
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
 from guard.procedure.model import StepKind
-from guard.procedure.types import Type, Value
+from guard.procedure.types import StringType, Type, Value
 from guard.procedure.values import equal, spell
 from guard.trace.equations import Part
 from guard.trace.freeform import Answer, Reading, Seen, reading_freely
@@ -32,7 +32,6 @@ ROUNDS: Final = 3  # readings until the steps that are looked for stay the same
 
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
-_SAID: Final = frozenset({StepKind.DENY, StepKind.ESCALATE})  # ends that are a text of the procedure
 _CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK})
 _PASS: Final = re.compile(r"\[[0-9]+\]")
 
@@ -78,11 +77,16 @@ def _check(
     program: Program, inputs: Mapping[str, Value], text: str, finish_reason: str | None
 ) -> Generator[None, None, Findings]:
     checker = Checker(program, inputs, nonce=None, stop_at_first=False, tolerant=True)
-    answers: list[int] = []
+    heard: list[Judgement] = []
     for at in range(0, len(text), SLICE):
-        answers += _answers(checker.feed(text[at : at + SLICE]))
+        heard += checker.feed(text[at : at + SLICE])
         yield
-    answers += _answers(checker.close(finish_reason))
+    heard += checker.close(finish_reason)
+    verifications = [one for one in heard if isinstance(one, StepVerified)]
+    ending = yield from _true_ending(
+        program, inputs, {one.path: one.value for one in verifications if one.decided}
+    )
+    answers = list(_answers(heard))
     steps, ended = yield from _all_steps(program, inputs, checker.sent)
     cut = any(violation.kind is Kind.TRUNCATED for violation in checker.violations)
     verified = dict(checker.paths)
@@ -92,13 +96,13 @@ def _check(
             classes[path] = (kind, "model_decided" if verified[path] else "verified")
         elif not cut or place < len(checker.sent):
             classes[path] = (kind, "missing")
-    right = any(kind in _ENDS and how == "verified" for kind, how in classes.values())
+    right = [ending is not None and one.value == ending.value for one in verifications if one.kind in _ENDS]
     return Findings(
         reading="trace",
         verdict=_verdict(checker.violations, sure=checker.verdict is Verdict.PASSED),
         violations=tuple(checker.violations),
         classes=classes,
-        answer="right" if right else "wrong" if answers else "none",
+        answer="none" if not answers else "right" if any(right) else "wrong",
         answer_at=answers[0] / len(text) if answers else None,
         too_long=not ended,
     )
@@ -133,6 +137,19 @@ def _all_steps(
         if len(steps) % TURN == 0:
             yield
     return steps, walk.due is None
+
+
+def _true_ending(
+    program: Program, inputs: Mapping[str, Value], decided: Mapping[str, Value]
+) -> Generator[None, None, Ending | None]:
+    """Say how an execution ends that takes over nothing but the model's decisions, by path."""
+    walk, steps = Walk.start(program, inputs), 0
+    while walk.due is not None and steps < STEPS:
+        walk.send(decided.get(walk.due.path, UNKNOWN) if walk.due.decision is not None else None)
+        steps += 1
+        if steps % TURN == 0:
+            yield
+    return walk.ending
 
 
 def _verdict(violations: Sequence[Violation], *, sure: bool) -> Verdict:
@@ -178,7 +195,7 @@ class _Comparison:
         self._violations: list[Violation] = []
         self._classes: dict[str, tuple[StepKind, Class]] = {}
         self._skipped: list[Expected] = []  # since the last step that was seen
-        self._answer: AnswerIs = "unknown"
+        self._decided: dict[str, Value] = {}
 
     def run(self) -> Generator[None, None, Findings]:
         names = yield from reading_freely(self._text, self._program)
@@ -191,16 +208,17 @@ class _Comparison:
                 break
         # A value of the variable that is returned answers only where nothing else does.
         answers = reading.answers or names.answers[-1:]
-        self._judge(steps, written, answers)
+        answer = self._judge(steps, written, answers)
         if self._ending is not None and self._ending.kind is not EndKind.UNDETERMINED:
             self._blame_extra(reading.extra)
+        truth = yield from _true_ending(self._program, self._inputs, self._decided)
         self._violations.sort(key=lambda violation: violation.at)
         return Findings(
             reading="free",
-            verdict=_verdict(self._violations, sure=self._answer == "right" and not self._cut),
+            verdict=_verdict(self._violations, sure=answer == "right" and not self._cut),
             violations=tuple(self._violations[:VIOLATIONS]),
             classes=self._classes,
-            answer=self._answer,
+            answer="unknown" if truth is None else self._compared(truth, answers),
             answer_at=answers[0].at / len(self._text) if answers else None,
             too_long=self._ending is None,
         )
@@ -214,6 +232,7 @@ class _Comparison:
     def _walk(self, written: _Written) -> Generator[None, None, list[Expected]]:
         """Execute with what the text says: the model's decisions, and its own values where they differ."""
         walk, steps = Walk.start(self._program, self._inputs), list[Expected]()
+        self._decided.clear()
         while walk.due is not None and len(steps) < STEPS:
             due = walk.due
             steps.append(due)
@@ -230,7 +249,10 @@ class _Comparison:
         own = as_value(parts[0].value, type) if parts and type is not None else None
         if due.decision is not None:
             own = self._of_json(due) if own is None else own
-            return UNKNOWN if own is None or due.decision.admissible(own) else own
+            if own is None or due.decision.admissible(own):
+                return UNKNOWN
+            self._decided[due.path] = own
+            return own
         expected = due.value
         if own is None or due.target is None or due.kind in _ENDS:
             return None
@@ -256,7 +278,8 @@ class _Comparison:
 
     # --- what is right and wrong --------------------------------------------------------------------
 
-    def _judge(self, steps: Sequence[Expected], written: _Written, answers: Sequence[Answer]) -> None:
+    def _judge(self, steps: Sequence[Expected], written: _Written, answers: Sequence[Answer]) -> AnswerIs:
+        """Judge every step; gives how the answer compares with what the model's own values come to."""
         last = 0  # where the one of the steps stands that comes last in the text
         for step in steps:
             if step.kind not in _ENDS:
@@ -265,13 +288,15 @@ class _Comparison:
                 last = max(last, seen[0].at if seen and step.target is not None else 0)
         if self._cut:
             self._blame(Kind.TRUNCATED, steps[-1] if steps else None, len(self._text), "more", "its end")
-            return
+            return "unknown"
         end = steps[-1] if steps and steps[-1].kind in _ENDS else None
-        if end is not None:
-            self._compare(end, answers)
-        self._blame_end(end, answers, last)
+        answer: AnswerIs = "unknown" if self._ending is None else self._compared(self._ending, answers)
+        if end is not None and answer in {"right", "wrong"}:
+            self._classes[end.path] = (end.kind, "verified" if answer == "right" else "missing")
+        self._blame_end(end, answer, answers, last)
         for step in self._skipped:
             self._classes[step.path] = (step.kind, "missing")
+        return answer
 
     def _take(self, step: Expected, seen: Sequence[Seen]) -> None:
         """Judge a step by the places where it is written."""
@@ -318,42 +343,41 @@ class _Comparison:
                 self._classes[step.path] = (step.kind, "missing")
             self._skipped.clear()
 
-    def _blame_end(self, end: Expected | None, answers: Sequence[Answer], last: int) -> None:
+    def _blame_end(
+        self, end: Expected | None, answer: AnswerIs, answers: Sequence[Answer], last: int
+    ) -> None:
         """Say what is wrong with the end of the text: one departure, however much of it is missing."""
         due = self._skipped[0] if self._skipped else end
         if answers and (self._skipped or answers[0].at < last):
             self._blame(Kind.PREMATURE_ANSWER, due, answers[0].at, "the steps before it", answers[0].text)
-        elif self._answer == "none":
+        elif answer == "none":
             self._blame(Kind.MISSING_ANSWER, due, len(self._text), "an answer", "the end of the text")
         elif self._skipped:
             self._blame(Kind.SKIPPED_STEP, due, len(self._text), f"step {self._skipped[0].path}", "its end")
-        elif end is not None and self._answer == "wrong":
+        elif answer == "wrong" and self._ending is not None and self._ending.value is not None:
             at, found = (answers[-1].at, answers[-1].text) if answers else (len(self._text), "another one")
-            self._blame(Kind.WRONG_ANSWER, end, at, self._right_answer(end), found)
+            self._blame(Kind.WRONG_ANSWER, end, at, _spelled(self._ending.value, self._result), found)
 
-    def _right_answer(self, end: Expected) -> str:
-        type = self._result(end)  # noqa: A001
-        return "another" if type is None else _spelled(end.value, type)
+    @property
+    def _result(self) -> Type:
+        """The type of what the text must come to."""
+        returns = self._ending is None or self._ending.kind is EndKind.RETURN
+        return self._program.result if returns else StringType()
 
-    def _result(self, end: Expected) -> Type | None:
-        return self._program.result if end.kind is StepKind.RETURN else _type(end)
-
-    def _compare(self, end: Expected, answers: Sequence[Answer]) -> None:
-        """Compare the answer with the execution's."""
-        type, expected = self._result(end), end.value  # noqa: A001
-        if type is None or isinstance(expected, Unknown):
-            return
-        if not is_scalar(type):
-            found = written_json(self._text, type)
-            self._answer = "unknown" if found is None else "right" if equal(found[0], expected) else "wrong"
-        elif end.kind in _SAID and says(self._text, expected):
-            self._answer = "right"
-        elif not answers:
-            self._answer = "none"
-        else:
-            self._answer = "right" if same(answers[-1].value, expected, type) else "wrong"
-        if self._answer in {"right", "wrong"}:
-            self._classes[end.path] = (end.kind, "verified" if self._answer == "right" else "missing")
+    def _compared(self, ending: Ending, answers: Sequence[Answer]) -> AnswerIs:
+        """Compare the answer with the end of an execution: the last of several counts."""
+        expected = ending.value
+        if expected is None or isinstance(expected, Unknown):
+            return "unknown"
+        if ending.kind is not EndKind.RETURN and says(self._text, expected):
+            return "right"
+        if ending.kind is EndKind.RETURN and not is_scalar(self._program.result):
+            found = written_json(self._text, self._program.result)
+            return "unknown" if found is None else "right" if equal(found[0], expected) else "wrong"
+        type = self._program.result if ending.kind is EndKind.RETURN else StringType()  # noqa: A001
+        if not answers:
+            return "none"
+        return "right" if same(answers[-1].value, expected, type) else "wrong"
 
     def _blame_extra(self, extra: Sequence[Seen]) -> None:
         for seen in extra:
