@@ -14,6 +14,7 @@ from guard.run.messages import (
     Close,
     Emit,
     Finish,
+    Margin,
     Open,
     Outcome,
     Result,
@@ -21,6 +22,7 @@ from guard.run.messages import (
     StepClass,
     Strategy,
     Usage,
+    Voted,
 )
 from guard.telemetry.observer import Observer, Refusal, RunInfo, RunObserver, Stage
 
@@ -106,13 +108,16 @@ def emitted(path: str, how: StepClass = StepClass.VERIFIED) -> Emit:
     )
 
 
-def finished(outcome: Outcome, *, error: RunError | None = None, **classes: StepClass) -> Finish:
+def finished(
+    outcome: Outcome, *, error: RunError | None = None, votes: tuple[Voted, ...] = (), **classes: StepClass
+) -> Finish:
     """The end of a run whose steps are verified but for what `classes` says (`s2_1` means `2[1].1`)."""
     ended = dict.fromkeys(PATHS, StepClass.VERIFIED) | {_path(key): how for key, how in classes.items()}
     count = dict.fromkeys(StepClass, 0)
     for how in ended.values():
         count[how] += 1
     return Finish(
+        votes=votes,
         outcome=outcome,
         end=None if error else "return",
         answer=None if error else SECRET,
@@ -138,6 +143,22 @@ def play_accepted(observer: Observer) -> None:
     _write(run, PATHS)
     run.closed(closed())
     run.finished(finished(Outcome.ACCEPTED_FIRST, s1=StepClass.MODEL_DECIDED), 2.0)
+
+
+def play_voted(observer: Observer) -> None:
+    run = observer.run_started(info())
+    for generation in range(1, 4):
+        run.opened(opened(generation, Strategy.INITIAL if generation == 1 else Strategy.VOTE))
+        run.observed(verified("1"))
+        run.closed(closed(generation, Result.DECIDED, discarded=0 if generation == 3 else 40))
+    run.opened(opened(4, Strategy.DECISION))
+    _write(run, PATHS)
+    run.closed(closed(4))
+    votes = (
+        Voted(step="1", kind=StepKind.EXTRACT, cast=3, agreed=2, margin=Margin.CAPPED),
+        Voted(step="2[1].1", kind=StepKind.JUDGE, cast=2, agreed=2, margin=Margin.REACHED),
+    )
+    run.finished(finished(Outcome.ACCEPTED_FIRST, votes=votes, s1=StepClass.MODEL_DECIDED), 2.0)
 
 
 def play_resumed(observer: Observer) -> None:
@@ -175,7 +196,7 @@ def play_timed_out(observer: Observer) -> None:
     run.opened(opened(model="a-model-nobody-configured"))
     run.closed(closed(1, Result.TIMEOUT, completion=0))
     error = RunError(status=504, type="upstream_error", code="upstream_timeout", message="too slow")
-    run.finished(finished(Outcome.ERROR, error=error, **dict.fromkeys(("s2", "s3"), StepClass.MISSING)), 60.0)
+    run.finished(finished(Outcome.ERROR, error=error, s2=StepClass.MISSING, s3=StepClass.MISSING), 60.0)
 
 
 def play_others(observer: Observer) -> None:

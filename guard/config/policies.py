@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from guard.check.verdict import Kind
 from guard.config.sections import Section
@@ -86,6 +86,14 @@ class VotesSettings(Section):
     ahead: int = Field(default=2, ge=1, le=MAX_VOTES, description="votes that a value must be ahead by")
     most: int = Field(default=7, ge=1, le=MAX_VOTES, description="votes on one step, at most")
 
+    @model_validator(mode="after")
+    def _within_reach(self) -> Self:
+        if self.ahead > self.most:
+            raise ValueError(
+                f"{self.most} votes never put a value {self.ahead} ahead; expected `most` to be no less"
+            )
+        return self
+
 
 class PolicySettings(Section):
     """How a procedure is enforced."""
@@ -93,9 +101,12 @@ class PolicySettings(Section):
     extends: str | None = Field(
         default=None, description="the policy whose settings count where this one has none of its own"
     )
-    mode: Mode = Field(
-        default="enforce",
-        description="`enforce`; `observe`: only check and count; `off`: bound requests pass through",
+    mode: Mode | None = Field(
+        default=None,
+        description=(
+            "`enforce`; `observe`: only check and count; `off`: bound requests pass through; "
+            "default: `defaults.mode`"
+        ),
     )
     sample: float = Field(
         default=1.0, gt=0, le=1, description="the share of requests that is checked in mode `observe`"

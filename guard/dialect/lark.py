@@ -244,10 +244,11 @@ def _terminal(node: Node) -> str:
         case Literal(text=text):
             return '"' + "".join(_STRING_ESCAPES.get(char, char) for char in text) + '"'
         case _:
-            return f"/{_regex(node)}/"
+            return f"/{regex_text(node)}/"
 
 
-def _regex(node: Node) -> str:
+def regex_text(node: Node) -> str:
+    """Write a node without rules as a regular expression, in what all engines share."""
     match node:
         case Literal(text=text):
             return "".join(map(_escape, text))
@@ -258,16 +259,16 @@ def _regex(node: Node) -> str:
             return f"[{'^' if negated else ''}{inner}]"
         case Sequence(parts=parts):
             return "".join(
-                f"({_regex(part)})" if isinstance(part, Choice) else _regex(part) for part in parts
+                f"({regex_text(part)})" if isinstance(part, Choice) else regex_text(part) for part in parts
             )
         case Choice(options=options):
-            return "|".join(map(_regex, options))
+            return "|".join(map(regex_text, options))
         case Repeat(item=Chars() as item, least=least, most=most):
-            return _regex(item) + _times(least, most, "")
+            return regex_text(item) + _times(least, most, "")
         case Repeat(item=item, least=least, most=most):
-            return f"({_regex(item)}){_times(least, most, '')}"
+            return f"({regex_text(item)}){_times(least, most, '')}"
         case Terminal(node=item):
-            return f"({_regex(item)})"
+            return f"({regex_text(item)})"
         case Rule():
             raise AssertionError(node)
         case _:

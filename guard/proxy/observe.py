@@ -53,7 +53,7 @@ def observes(service: Service, choice: Choice) -> bool:
 
 
 async def observe(
-    service: Service, watch: Watch, exchange: Exchange, caller: Caller, choice: Choice, passage: Passage
+    service: Service, watch: Watch, exchange: Exchange, *, caller: Caller, choice: Choice, passage: Passage
 ) -> None:
     """Pass a bound request on and relay its answer; look at it afterwards.
 
@@ -63,7 +63,7 @@ async def observe(
     settings = service.policies[policy_of(service, choice)].settings
     _check_control(choice.raw.get("stepguard"))
     upstream = service.upstream_names(choice.route)[0]
-    look = _Look(service, watch, exchange, caller, choice, settings, passage.body)
+    look = _Look(service, watch, exchange, caller=caller, choice=choice, settings=settings, body=passage.body)
     exchange.counted = True
     call = Call(extra={}, authorization=caller.authorization)
     try:
@@ -117,6 +117,7 @@ class _Look:
         service: Service,
         watch: Watch,
         exchange: Exchange,
+        *,
         caller: Caller,
         choice: Choice,
         settings: PolicySettings,

@@ -8,7 +8,7 @@ import orjson
 
 from guard.check.verdict import Violation
 from guard.proxy.binding import Bound
-from guard.run.messages import Emit, Finish, Usage
+from guard.run.messages import Emit, Finish, Usage, Voted
 from guard.trace import render
 from guard.wire import sse
 from guard.wire.chat import Envelope
@@ -130,6 +130,7 @@ class Answer:
                 "computed": steps.computed,
                 "missing": steps.missing,
             },
+            "votes": [_vote(voted) for voted in finish.votes],
             "fidelity": steps.fidelity,
             "upheld": steps.upheld,
             "usage": usage(finish.usage) | {"estimated": any(one.estimated for one in finish.usage)},
@@ -141,6 +142,15 @@ class Answer:
         if self._bound.enforced.settings.reveal:
             told |= {"expected": violation.expected, "found": violation.found}
         return told
+
+
+def _vote(voted: Voted) -> dict[str, object]:
+    return {
+        "step": voted.step,
+        "cast": voted.cast,
+        "agreed": voted.agreed,
+        "margin": voted.margin.value,
+    }
 
 
 def usage(generations: tuple[Usage, ...]) -> dict[str, object]:

@@ -133,7 +133,8 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     choice = choose(service, caller, body)
     exchange.procedure = choice.procedure
     if observes(service, choice):
-        await observe(service, endpoint.watch, exchange, caller, choice, _passage(exchange, body))
+        passage = _passage(exchange, body)
+        await observe(service, endpoint.watch, exchange, caller=caller, choice=choice, passage=passage)
         return
     unbound = passes(service, choice, body)
     if unbound is not None:

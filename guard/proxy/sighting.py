@@ -42,7 +42,8 @@ _CALLS: Final = frozenset({"tool_calls", "function_call"})
 class Asked:
     """What a request says of its procedure's inputs.
 
-    `control` is its member `stepguard` as it was written, `said` its last user message, `moment` when it came.
+    `control` is its member `stepguard` as it was written, `said` the last message of its user, `moment` when
+    it came.
     """
 
     program: Program

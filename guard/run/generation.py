@@ -38,6 +38,7 @@ class Generation:
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
+    vote: bool = False  # whether it came to a line that was put to the vote
     tail: str = ""
     tokens: int = 0
     usage: Usage | None = None
@@ -80,4 +81,5 @@ class Generation:
             counted=self.counted,
             prefix=self.prefix,
             text=self.text,
+            vote=self.vote,
         )

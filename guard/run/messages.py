@@ -8,6 +8,7 @@ from typing import Literal
 
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
+from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
@@ -56,6 +57,14 @@ class Result(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
 
 
+class Margin(StrEnum):
+    """How a vote on what the model decides was settled."""
+
+    REACHED = "reached"  # one value was ahead of each other one by as much as the policy asks for
+    CAPPED = "capped"  # it never was: the value with the most votes stands
+    OPEN = "open"  # the run was over first
+
+
 class StepClass(StrEnum):
     """How an expected step ended."""
 
@@ -77,7 +86,7 @@ class Target:
     name: str
     model: str
     prefill: bool
-    dialect: Literal["gbnf"] | None
+    dialect: Dialect | None
     temperature: float | None = None
 
 
@@ -217,6 +226,17 @@ class RunError:
     cause: UpstreamError | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voted:
+    """What a vote on one step came to: `agreed` of the `cast` votes are for the value that leads."""
+
+    step: str
+    kind: StepKind
+    cast: int
+    agreed: int
+    margin: Margin
+
+
 EndName = Literal["return", "deny", "escalate"]
 
 
@@ -241,6 +261,7 @@ class Finish:
     reason: str = ""  # in words, why it ended as it did
     finish_reason: str = "stop"
     classes: dict[str, StepClass] = field(default_factory=dict)  # step path -> class
+    votes: tuple[Voted, ...] = ()  # one a step that was put to the vote
 
 
 Command = Open | Close | Emit | Observe | Wait | Finish

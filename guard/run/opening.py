@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from guard.check.verdict import Kind
-from guard.dialect.gbnf import gbnf
 from guard.dialect.lark import Level, narrow
+from guard.dialect.notation import Dialect, written
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected, Hole
 from guard.procedure.types import Value
@@ -113,10 +113,14 @@ def _grammar(
         progress.checker.sent,
         level=level,
         nonce=job.nonce,
-        stop_at_decision=target.prefill,
+        stop_at_decision=target.prefill or target.dialect is Dialect.JSON_SCHEMA,
         prefix_tail=tail,
     )
-    text = None if narrowed.grammar is None else gbnf(narrowed.grammar)
+    if narrowed.grammar is None:
+        return None, narrowed.given, "" if narrowed.complete else narrowed.last
+    text = written(narrowed.grammar, target.dialect)
+    if text is None:
+        return None, frozenset(), ""
     return text, narrowed.given, "" if narrowed.complete else narrowed.last
 
 

@@ -90,6 +90,7 @@ class Attempt:
     what it wrote behind `prefix`, up to the end of what was wrong. `kind` is None where it
     ended otherwise. `delivered`: the client had received something by then. `scaffoldable`: the failed line
     has operands that the model had to write itself. `repairable`: the guard knows the whole of that line.
+    `vote`: it ended with a line that was put to the vote, and may well say what another one said.
     """
 
     upstream: int
@@ -104,6 +105,7 @@ class Attempt:
     delivered: bool = False
     scaffoldable: bool = False
     repairable: bool = False
+    vote: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +193,8 @@ def seed(policy: Policy, asked: int | None, retries: int) -> int | None:
 def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: int) -> int:
     """Count the generations that were like one which is to be opened at a step.
 
-    A resume is like the generation that failed before it; a scaffolded line is not, it is easier.
+    A resume is like the generation that failed before it; a scaffolded line is not, it is easier. All
+    further votes are alike: nothing went wrong that a wilder one could mend.
     """
     alike = sum(a.strategy is strategy and a.step == step and a.upstream == upstream for a in history)
     match strategy:
@@ -199,6 +202,8 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
             return alike + 1
         case Strategy.SCAFFOLD:
             return alike
+        case Strategy.VOTE:
+            return 1
         case _:
             return 0
 
@@ -227,7 +232,7 @@ def _at_this_step(history: Sequence[Attempt]) -> list[Attempt]:
 
 def _identical(history: Sequence[Attempt]) -> bool:
     """Whether the last generation repeated the one before it word for word."""
-    if len(history) < 2:
+    if len(history) < 2 or history[-1].vote:
         return False
     last, before = history[-1], history[-2]
     return (last.upstream, last.prefix, last.text) == (before.upstream, before.prefix, before.text)

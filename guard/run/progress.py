@@ -184,6 +184,19 @@ class Progress:
         if due is not None:
             self.checker.choose(due.path)  # of steps in any order, the one that it was about
 
+    def take_back(self) -> Line:
+        """Forget the last line; its step is due again."""
+        line = self.lines[-1]
+        self.rewind(len(self.lines) - 1)
+        self.checker.choose(line.step.path)
+        return line
+
+    def put(self, line: Line) -> None:
+        """Write a line again that was taken back, as it stood."""
+        self.open_frame()
+        judgements = self.checker.feed(line.step.text)
+        self.lines.extend(Line(j, line.step_class) for j in judgements if isinstance(j, StepVerified))
+
     def restart(self) -> None:
         """Forget everything. Only as long as nothing was delivered."""
         assert not self.delivered

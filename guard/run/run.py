@@ -19,9 +19,14 @@ right behind it. Once the answer is verified the run is decided: what comes behi
 as it is the closing line, so that a server that ends by itself reports its usage, and changes nothing. The
 closing line in the trace is always the guard's own.
 
+With votes, a line of an `extract` or `judge` step ends its generation, too: it is taken back, counted and
+asked for again (strategy `vote`) until the votes on the step are settled; then the winning line is put in
+its place. See `guard.run.votes`.
+
 What bounds a run: the ladder and `attempts` for violations, `transport_retries` for faults. A generation that
 is opened behind a decision or a repair needs a newly verified line, so there are no more of them than the
-trace has steps; a truncated one is resumed so often without a new line as the ladder allows.
+trace has steps, and one for a vote counts against the cap of its step; a truncated one is resumed so often
+without a new line as the ladder allows.
 """
 
 from __future__ import annotations
@@ -64,6 +69,7 @@ from guard.run.messages import (
 from guard.run.opening import NO_REASON, Job, Reason, opening, scaffold_cell
 from guard.run.policy import Attempt, Choice, Policy
 from guard.run.progress import Progress
+from guard.run.votes import Polls
 
 __all__ = ["Job", "Policy", "Run"]
 
@@ -87,6 +93,7 @@ class Run:
             policy.output_tokens, policy.output_tokens if job.max_tokens is None else job.max_tokens
         )
         self._progress = Progress(job.program, job.inputs, job.nonce, tolerant=policy.tolerant)
+        self._polls = Polls(policy.votes)
         self._upstream = 0
         self._generation: Generation | None = None
         self._waiting = False
@@ -95,7 +102,7 @@ class Run:
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
         self._faults: Counter[int] = Counter()  # by upstream
-        self._generations = self._retries = 0
+        self._generations = self._retries = self._asked_again = 0
         self._started = self._over = False
 
     def start(self) -> list[Command]:
@@ -235,7 +242,7 @@ class Run:
             return [*settled, Observe(violation), *self._violated(generation, violation)]
         elif self._progress.failed is not None:
             return settled + self._procedure_failed(generation)
-        elif generation.cut and self._at_stop(generation):
+        elif (generation.cut and self._at_stop(generation)) or self._polls.wants(self._progress):
             generation.done = True
             return settled  # delivered when it is known that the procedure does not fail behind it
         return settled + self._deliver()
@@ -263,10 +270,12 @@ class Run:
 
     def _complete(self, generation: Generation) -> list[Command]:
         """Close a generation that did what it was opened for."""
-        self._history.append(generation.attempt())
         self._progress.rewind()
+        generation.vote = self._polls.wants(self._progress)
+        again = generation.vote and not self._polls.count(self._progress)
+        self._history.append(generation.attempt())
         result = Result.PASSED if self._progress.answered else Result.DECIDED
-        return [self._close(generation, result), *self._go_on(Strategy.DECISION)]
+        return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else Strategy.DECISION)]
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
         self._violations.append(violation)
@@ -287,6 +296,7 @@ class Run:
         choice = retry.decide(self._policy, self._history, upstreams=len(self._targets))
         if choice.action is Action.RESTART:
             self._progress.restart()
+            self._polls.forget()
         closed = self._close(generation, Result.VIOLATION)
         reason = Reason(cell=cell, violation=(violation.kind, due.path))
         return [closed, *self._act(choice, violation, reason)]
@@ -324,6 +334,7 @@ class Run:
             why: str | None = "no decision of the model's can still be asked for again"
         else:
             why = retry.backtrack(self._policy, self._history, self._progress.lines[last].step.path)
+            why = why or self._polls.strike(self._progress.lines[last])
         if why is None:
             self._progress.rewind(last)
         commands: list[Command] = []
@@ -341,6 +352,7 @@ class Run:
     ) -> list[Command]:
         """Open the next generation, or finish where there is nothing left to ask for."""
         commands: list[Command] = []
+        self._polls.settle(self._progress)
         if self._policy.force is Level.VALUES:
             commands += self._write(StepClass.COMPUTED)
         if self._progress.failed is not None:
@@ -376,6 +388,7 @@ class Run:
             self._progress.begin_line(made.tail)
         self._generations += 1
         self._retries += counted
+        self._asked_again += strategy is Strategy.VOTE
         self._reason = reason
         self._generation = Generation(
             number=self._generations,
@@ -407,7 +420,7 @@ class Run:
                 tries,
             ),
             top_p=self._job.top_p,
-            seed=retry.seed(self._policy, self._job.seed, self._retries),
+            seed=retry.seed(self._policy, self._job.seed, self._retries + self._asked_again),
             resume_from=step,
             model=target.model,
         )
@@ -454,6 +467,7 @@ class Run:
             reason=endings.reason(outcome, error),
             finish_reason=finish_reason,
             classes=self._progress.classes,
+            votes=self._polls.report,
         )
 
     # --- what is known ---------------------------------------------------------------------------

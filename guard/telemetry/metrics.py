@@ -26,7 +26,18 @@ from prometheus_client import (
 
 from guard.check.verdict import Judgement, Kind, Violation
 from guard.procedure.model import StepKind
-from guard.run.messages import Close, Emit, Finish, Open, Outcome, Result, StepClass, Strategy, Usage
+from guard.run.messages import (
+    Close,
+    Emit,
+    Finish,
+    Margin,
+    Open,
+    Outcome,
+    Result,
+    StepClass,
+    Strategy,
+    Usage,
+)
 from guard.telemetry.observer import (
     CLIENT_GONE,
     Observation,
@@ -52,6 +63,7 @@ UNBOUND: Final = (Outcome.PASSTHROUGH, Outcome.ERROR, Outcome.CANCELLED)
 STOPPED: Final = frozenset({Outcome.ERROR, Outcome.CANCELLED})
 
 TOKEN_TYPES: Final = ("input", "output")
+VOTES: Final = ("agreed", "outvoted")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
 MODES: Final = ("enforce", "observe")
@@ -99,6 +111,8 @@ class _Procedure:
         self.observed = _Children(metrics.observed, name, product(Observed) if kinds else ())
         self.answers = _Children(metrics.answers, name, product(ANSWERS) if kinds else ())
         self.answer_position = metrics.answer_position.labels(name) if kinds else None
+        self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
+        self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
 
@@ -161,6 +175,19 @@ class Metrics(Observer):
             "token_type",
             "disposition",
             "source",
+        )
+
+        self.votes = self._counter(
+            "stepguard_votes",
+            "Votes of finished runs on what the model decides: whether they were for the value that leads.",
+            "procedure",
+            "vote",
+        )
+        self.voted = self._counter(
+            "stepguard_voted_steps",
+            "Steps of finished runs that were put to the vote, by how it was settled.",
+            "procedure",
+            "margin",
         )
 
     def _declare_observations(self) -> None:
@@ -307,6 +334,10 @@ class _RunMetrics(RunObserver):
         self._procedure.requests[command.outcome,].inc()
         self._procedure.duration.observe(duration_s)
         self._count_steps(command)
+        for voted in command.votes:
+            self._procedure.votes["agreed",].inc(voted.agreed)
+            self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
+            self._procedure.voted[voted.margin,].inc()
         served = self._delivered or command.answer is not None
         for model, usage, discarded in self._generations:
             self._metrics.count_tokens(model, usage, discarded if served else usage.completion)

@@ -33,7 +33,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from guard.check.verdict import Judgement, Violation
 from guard.errors import ConfigError
-from guard.run.messages import Close, Finish, Open, Outcome, Result
+from guard.run.messages import Close, Finish, Margin, Open, Outcome, Result
 from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
 
 Attributes = dict[str, str | bool | float]
@@ -243,6 +243,9 @@ def _finish_attributes(command: Finish, discarded: int) -> Attributes:
             "stepguard.attempt.count": command.attempts,
             "stepguard.generation.count": command.generations,
             "stepguard.violation.count": len(command.violations),
+            "stepguard.vote.count": sum(voted.cast for voted in command.votes) or None,
+            "stepguard.vote.steps": len(command.votes) or None,
+            "stepguard.vote.steps_capped": _capped(command) if command.votes else None,
             "stepguard.usage.discarded_output_tokens": discarded,
             "stepguard.steps.expected": steps.expected,
             "stepguard.steps.verified": steps.verified,
@@ -253,6 +256,10 @@ def _finish_attributes(command: Finish, discarded: int) -> Attributes:
             "stepguard.steps.missing": steps.missing,
         }
     )
+
+
+def _capped(command: Finish) -> int:
+    return sum(voted.margin is Margin.CAPPED for voted in command.votes)
 
 
 def _known(attributes: Mapping[str, str | bool | float | None]) -> Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
+from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
 from guard.run.messages import Open, Target
 
@@ -23,7 +24,7 @@ class Backend:
 
     kind: str
     prefill: bool = False
-    dialect: Literal["gbnf"] | None = None
+    dialect: Dialect | None = None
     grammar_field: str | None = None
     max_tokens_field: str = "max_tokens"
     token_per_chunk: bool = False
@@ -75,7 +76,7 @@ def _llama_cpp(kind: str) -> Backend:
     return Backend(
         kind=kind,
         prefill=True,
-        dialect="gbnf",
+        dialect=Dialect.GBNF,
         grammar_field="grammar",
         token_per_chunk=True,
         closes_after_stream=True,

@@ -13,6 +13,7 @@ import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from guard.dialect.notation import Dialect
 from guard.errors import (
     ConfigError,
     UpstreamBusy,
@@ -94,7 +95,7 @@ class ScriptedUpstream:
     """Plays a script."""
 
     def __init__(self, name: str, script: Script) -> None:
-        dialect: Literal["gbnf"] | None = "gbnf" if script.grammar else None
+        dialect = Dialect.GBNF if script.grammar else None
         self.target = Target(name=name, model=script.model, prefill=script.prefill, dialect=dialect)
         self._script = script
         self._played = 0

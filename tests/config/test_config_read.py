@@ -304,3 +304,8 @@ def test_a_file_of_many_megabytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("#" * 1_000_001)
     with pytest.raises(ConfigError, match="larger than"):
         load_config(tmp_path / "c.yaml")
+
+
+def test_votes_of_which_none_can_ever_be_far_enough_ahead_are_refused(folder: Path) -> None:
+    found = problems(folder, "policies: {default: {votes: {ahead: 3, most: 2}}}")
+    assert found["policies.default.votes"].startswith("2 votes never put a value 3 ahead")

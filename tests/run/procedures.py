@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from guard.dialect.notation import Dialect
 from guard.procedure.execute import Program
 from guard.procedure.load import load
 from guard.procedure.types import Value
@@ -83,7 +84,7 @@ procedure ways(x: int, y: int) -> int
 NOTE: Final = "Six panels please, as always."
 PREFILL: Final = Target(name="main", model="m", prefill=True, dialect=None, temperature=0.0)
 DIALOGUE: Final = Target(name="main", model="m", prefill=False, dialect=None, temperature=0.0)
-GRAMMAR: Final = Target(name="main", model="m", prefill=True, dialect="gbnf", temperature=0.0)
+GRAMMAR: Final = Target(name="main", model="m", prefill=True, dialect=Dialect.GBNF, temperature=0.0)
 LARGER: Final = Target(name="larger", model="l", prefill=True, dialect=None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 from unittest import TestCase
 
@@ -31,6 +32,7 @@ from guard.run.messages import (
     Ended,
     Failed,
     Finish,
+    Margin,
     Observe,
     Open,
     OutOfTime,
@@ -43,7 +45,7 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.policy import Policy, Vary
+from guard.run.policy import Policy, Vary, Votes
 from guard.run.run import Run
 from guard.trace import render
 from tests.run.procedures import NONCE, NOTE, ORDER, SHARES, STOCK, SUMS, job, program
@@ -82,6 +84,7 @@ POLICIES: Final = st.builds(
     output_tokens=st.integers(20, 400),
     deliver=st.sampled_from(["hold_step", "hold_all"]),
     vary=st.frozensets(st.sampled_from(Vary)),
+    votes=st.none() | st.builds(Votes, ahead=st.integers(1, 3), most=st.integers(1, 4)),
 )
 MOST_STEPS: Final = 12  # of the procedures above
 
@@ -261,6 +264,9 @@ class Upstream(RuleBasedStateMachine):
         assert len(free) <= MOST_STEPS * restarts
         faults = sum(command.strategy is Strategy.TRANSPORT for command in opens)
         assert faults <= self.policy.transport_retries * len(self.targets)
+        asked = Counter(c.resume_from for c in opens if c.strategy is Strategy.VOTE)
+        most = 0 if self.policy.votes is None else self.policy.votes.most - 1
+        assert all(times <= most * restarts for times in asked.values())
 
     @invariant()
     def what_was_emitted_is_verified(self) -> None:
@@ -278,6 +284,7 @@ class Upstream(RuleBasedStateMachine):
         body = [line.lstrip() for line in finish.trace.splitlines()[1:]]  # a line is kept as written
         assert all(line.startswith(path) for path, line in zip(lines, body, strict=False))
         assert finish.generations == len(finish.usage)
+        self.the_votes_are_right(finish)
         if finish.outcome in ACCEPTED:
             assert (finish.error, finish.trace) == (
                 None,
@@ -293,6 +300,19 @@ class Upstream(RuleBasedStateMachine):
             assert not (self.emitted and self.policy.deliver == "hold_all")
         if self.policy.force is Level.VALUES and finish.outcome in ACCEPTED:
             assert StepClass.SCAFFOLDED not in finish.classes.values()
+
+    def the_votes_are_right(self, finish: Finish) -> None:
+        rules = self.policy.votes
+        if rules is None:
+            assert not finish.votes
+            return
+        for voted in finish.votes:
+            assert 1 <= voted.agreed <= voted.cast <= rules.most
+            assert (voted.margin is Margin.CAPPED) <= (voted.cast == rules.most)
+            assert (voted.margin is Margin.REACHED) <= (voted.agreed >= rules.ahead)
+        if finish.outcome in ACCEPTED:
+            decided = {path for path, how in finish.classes.items() if how is StepClass.MODEL_DECIDED}
+            assert decided == {voted.step for voted in finish.votes if voted.margin is not Margin.OPEN}
 
     def teardown(self) -> None:
         """However stubborn it is, the run comes to an end."""

@@ -93,6 +93,17 @@ def test_generations_are_counted_by_why_they_were_opened_and_what_became_of_them
             assert found == count.get((strategy, result), 0)
 
 
+def test_votes_are_counted_and_how_each_was_settled(metrics: Metrics) -> None:
+    before = set(scrape(metrics))
+    play.play_voted(metrics)
+    assert set(scrape(metrics)) == before
+    for vote, count in {"agreed": 4, "outvoted": 1}.items():
+        assert total(metrics, "stepguard_votes_total", procedure="invoice", vote=vote) == count
+    for margin, count in {"reached": 1, "capped": 1, "open": 0}.items():
+        assert total(metrics, "stepguard_voted_steps_total", procedure="invoice", margin=margin) == count
+    assert total(metrics, "stepguard_attempts_total", strategy="vote", result="decided") == 2
+
+
 def test_each_expected_step_is_counted_once_by_its_kind_and_how_it_ended(metrics: Metrics) -> None:
     play.play_resumed(metrics)
     assert total(metrics, "stepguard_steps_total") == 5
