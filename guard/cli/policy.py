@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from guard.cli import simulate
 from guard.cli.terminal import Terminal
 from guard.config import Config, default_config, load_config
 from guard.config.policies import PolicySettings
@@ -23,6 +24,9 @@ def register(commands: Commands) -> None:
     _config_argument(_list)
     _list.add_argument("--json", action="store_true", help="as JSON: name, mode, deliver, attempts, routes")
     _list.set_defaults(command=list_policies)
+    simulation = below.add_parser("simulate", help="play a policy against a scripted model")
+    simulate.add_arguments(simulation)
+    simulation.set_defaults(command=simulate.run)
 
 
 def configuration(file: Path | None) -> Config:
