@@ -68,6 +68,35 @@ def same(read: equations.Value | None, expected: Value, type: Type) -> bool:  # 
     return value is not None and equal(value, expected)
 
 
+def worded(text: str, name: str, type: Type) -> list[equations.Part]:  # noqa: A002
+    """Find where a name is given a word that is a value of an enumeration, or yes or no: `loyal: no`."""
+    options = _words(type)
+    if not options:
+        return []
+    longest = sorted(options, key=len, reverse=True)
+    pattern = re.compile(
+        rf"(?<![\w.]){re.escape(name)}(?!\w)[ \t*_`\"|]{{0,9}}(?:=|:|\||\bis\b|\bequals\b)[ \t*_`\"]{{0,9}}"
+        rf"(?P<word>{'|'.join(map(re.escape, longest))})(?!\w)",
+        re.IGNORECASE,
+    )
+    return [
+        equations.Part(text=match["word"], value=match["word"], at=match.start("word"), end=match.end("word"))
+        for match in pattern.finditer(text)
+    ]
+
+
+def _words(type: Type) -> tuple[str, ...]:  # noqa: A002
+    match type:
+        case OptionalType(item):
+            return _words(item)
+        case BoolType():
+            return tuple(_YES_NO)
+        case EnumType(options):
+            return options
+        case _:
+            return ()
+
+
 def written_json(text: str, type: Type) -> tuple[Value, int] | None:  # noqa: A002
     """Find the last list or record of a type that stands in a text as JSON; give it and its place."""
     places = [match.start() for match in _OPENING.finditer(text)]

@@ -9,16 +9,18 @@ records only as answers: what cannot be known is neither right nor wrong, and th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from guard.check.answers import as_value, is_scalar, same, says, written_json
+from guard.check.answers import as_value, is_scalar, same, says, worded, written_json
 from guard.check.checker import VIOLATIONS, Checker
 from guard.check.replay import Sent, Walk
 from guard.check.verdict import Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
+from guard.procedure.listing import walk
 from guard.procedure.model import StepKind
 from guard.procedure.types import StringType, Type, Value
 from guard.procedure.values import equal, spell
@@ -196,6 +198,9 @@ class _Comparison:
         self._classes: dict[str, tuple[StepKind, Class]] = {}
         self._skipped: list[Expected] = []  # since the last step that was seen
         self._decided: dict[str, Value] = {}
+        self._words: dict[str, list[Part]] = {}  # by name
+        self._json: dict[str, tuple[Value, int] | None] = {}  # by number
+        self._names = Counter(getattr(one, "target", None) for one in walk(program.procedure.body))
 
     def run(self) -> Generator[None, None, Findings]:
         names = yield from reading_freely(self._text, self._program)
@@ -231,21 +236,20 @@ class _Comparison:
 
     def _walk(self, written: _Written) -> Generator[None, None, list[Expected]]:
         """Execute with what the text says: the model's decisions, and its own values where they differ."""
-        walk, steps = Walk.start(self._program, self._inputs), list[Expected]()
+        under_way, steps = Walk.start(self._program, self._inputs), list[Expected]()
         self._decided.clear()
-        while walk.due is not None and len(steps) < STEPS:
-            due = walk.due
+        while under_way.due is not None and len(steps) < STEPS:
+            due = under_way.due
             steps.append(due)
-            walk.send(self._carried(due, written.of(due)))
+            under_way.send(self._carried(due, self._parts(due, written.of(due))))
             if len(steps) % TURN == 0:
                 yield
-        self._ending = walk.ending
+        self._ending = under_way.ending
         return steps
 
-    def _carried(self, due: Expected, seen: Sequence[Seen]) -> Value | Unknown | None:
+    def _carried(self, due: Expected, parts: Sequence[Part]) -> Value | Unknown | None:
         """What an execution goes on with behind a step: what the model wrote, where that can be."""
         type = _type(due)  # noqa: A001
-        parts = self._parts(seen, type) if type is not None and is_scalar(type) else []
         own = as_value(parts[0].value, type) if parts and type is not None else None
         if due.decision is not None:
             own = self._of_json(due) if own is None else own
@@ -259,21 +263,34 @@ class _Comparison:
         corrected = type is not None and any(_is(part, expected, type) for part in parts)
         return None if corrected else own
 
-    def _parts(self, seen: Sequence[Seen], type: Type) -> list[Part]:  # noqa: A002
+    def _parts(self, step: Expected, seen: Sequence[Seen]) -> list[Part]:
         """Give the values that are written of a step; not those of another kind, nor one that was cut."""
-        results = (one.result for one in seen)
-        return [
-            part
-            for part in results
-            if part is not None and part.end < self._whole and as_value(part.value, type) is not None
-        ]
+        type = _type(step)  # noqa: A001
+        if type is None or not is_scalar(type):
+            return []
+        parts = [one.result for one in seen if one.result is not None]
+        if step.target is not None and self._names[step.target] == 1:
+            parts += self._worded(step.target, type)
+        fitting = {
+            part.at: part
+            for part in parts
+            if part.end < self._whole and as_value(part.value, type) is not None
+        }
+        return [part for _, part in sorted(fitting.items())]
+
+    def _worded(self, name: str, type: Type) -> list[Part]:  # noqa: A002
+        if name not in self._words:
+            self._words[name] = worded(self._text, name, type)
+        return self._words[name]
 
     def _of_json(self, step: Expected) -> Value | None:
         """Give a list or record that the model decided and wrote as JSON."""
         type = step.decision.type if step.decision is not None else None  # noqa: A001
         if type is None or is_scalar(type):
             return None
-        found = written_json(self._text, type)
+        if step.number not in self._json:
+            self._json[step.number] = written_json(self._text, type)
+        found = self._json[step.number]
         return found[0] if found is not None else None
 
     # --- what is right and wrong --------------------------------------------------------------------
@@ -307,12 +324,14 @@ class _Comparison:
             if self._of_json(step) is not None:
                 self._classes[step.path] = (step.kind, "model_decided")
             return
-        if step.target is not None and not seen:
+        parts = self._parts(step, seen)
+        places = [*(one.at for one in seen), *(part.at for part in parts)]
+        if step.target is not None and not places:
             self._skipped.append(step)
             return
         if step.target is not None:
-            self._pass_over(seen[0].at)
-        for part in self._parts(seen, type):
+            self._pass_over(min(places))
+        for part in parts:
             self._take_value(step, part, type)
 
     def _take_value(self, step: Expected, part: Part, type: Type) -> None:  # noqa: A002

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 PIECE: Final = 16 * 1024  # bytes that are given at once
 READABLE: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
@@ -38,24 +38,28 @@ class _Inflater:
 
     def __init__(self, *, raw_allowed: bool) -> None:
         self._raw_allowed = raw_allowed
-        self._stream = zlib.decompressobj(_ANY)
-        self._fresh = True  # nothing of this member was read
+        self._head = b""  # of what came: two bytes tell what it is
+        self._stream: Any = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._stream is None:
+            data = self._head = self._head + data
+            if len(data) < 2:
+                return
+            self._stream = zlib.decompressobj(_RAW if self._raw_allowed and not _is_zlib(data) else _ANY)
         while data:
             if self._stream.eof:
-                self._stream, self._fresh = zlib.decompressobj(_ANY), True
-            out = self._inflate(data)
+                self._stream = zlib.decompressobj(_ANY)
+            try:
+                out = self._stream.decompress(data, PIECE)
+            except zlib.error as error:
+                raise UndecodableError(str(error)) from None
             data = self._stream.unconsumed_tail or self._stream.unused_data
             if out:
                 yield out
 
-    def _inflate(self, data: bytes) -> bytes:
-        fresh, self._fresh = self._fresh, False
-        try:
-            return self._stream.decompress(data, PIECE)
-        except zlib.error as error:
-            if not (fresh and self._raw_allowed):
-                raise UndecodableError(str(error)) from None
-        self._raw_allowed, self._stream = False, zlib.decompressobj(_RAW)
-        return self._inflate(data)
+
+def _is_zlib(data: bytes) -> bool:
+    """Whether data begins as zlib or gzip have it."""
+    method = data[0] & 0x0F
+    return data[:2] == b"\x1f\x8b" or (method == zlib.DEFLATED and (data[0] << 8 | data[1]) % 31 == 0)

@@ -6,8 +6,7 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guard.config import Service
-from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, Expected
-from guard.proxy.observe import Watch
 from guard.run.messages import Open
 from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
 from tests.proxy.running import (
@@ -30,7 +27,6 @@ from tests.proxy.running import (
     TRACE,
     WRONG,
     Endpoint,
-    Reply,
     behind,
     read_chunks,
     read_head,
@@ -226,7 +222,12 @@ def test_of_several_choices_the_first_one_counts(tmp_path: Path) -> None:
 
 
 def test_what_an_enforced_request_may_not_have_passes(tmp_path: Path) -> None:
-    extra = {"tools": [{"type": "function"}], "stop": ["x"], "logprobs": True, "temperature": "hot"}
+    extra: dict[str, Any] = {
+        "tools": [{"type": "function"}],
+        "stop": ["x"],
+        "logprobs": True,
+        "temperature": "hot",
+    }
     assert results(tmp_path, completion(FRAMED), **extra) == {"passed": 1}
 
 
@@ -414,11 +415,11 @@ async def got(endpoint: Endpoint, body: bytes) -> tuple[int, bytes, bool]:
     """The status and the body that a client gets, and whether it came to its end."""
     reader, writer = await endpoint.connect()
     writer.write(request(body))
-    status, headers = await read_head(reader)
+    status, _ = await read_head(reader)
     parts: list[bytes] = []
     try:
         async for part in read_chunks(reader):
-            parts.append(part)
+            parts.append(part)  # noqa: PERF401 (it may break off)
     except (asyncio.IncompleteReadError, ConnectionError):
         return status, b"".join(parts), False
     finally:
@@ -458,10 +459,10 @@ def test_whatever_an_upstream_sends_its_client_gets(plays: Sequence[Answer], pol
 class Raising(RunObserver):
     """Fails whatever it hears."""
 
-    def opened(self, command: Open) -> None:
+    def opened(self, command: Open) -> None:  # noqa: ARG002
         raise RuntimeError("opened")
 
-    def concluded(self, observation: Observation) -> None:
+    def concluded(self, observation: Observation) -> None:  # noqa: ARG002
         raise RuntimeError("concluded")
 
 
@@ -471,7 +472,7 @@ class Deaf(Observer):
     def __init__(self, *, at_once: bool) -> None:
         self._at_once = at_once
 
-    def run_started(self, info: RunInfo) -> RunObserver:
+    def run_started(self, info: RunInfo) -> RunObserver:  # noqa: ARG002
         if self._at_once:
             raise RuntimeError("run_started")
         return Raising()
@@ -480,9 +481,8 @@ class Deaf(Observer):
 class Broken:
     """Steps that cannot be executed."""
 
-    def run(self, frame: object, prefix: str) -> Generator[Expected, Any, Ending]:
+    def run(self, frame: object, prefix: str) -> Generator[Expected, Any, Ending]:  # noqa: ARG002
         raise RuntimeError("a fault of the executor")
-        yield
 
 
 def with_program(service: Service, **changes: Any) -> Service:
@@ -522,7 +522,7 @@ def test_a_fault_beside_a_request_changes_none_of_its_bytes(tmp_path: Path, how:
                 for _ in range(3):
                     reply = await endpoint.post({**BODY, "stream": stream})
                     assert (reply.status, reply.body) == (200, b"".join(streamed(FRAMED)))
-                if how == "the executor" or how == "the inputs":
+                if how in {"the executor", "the inputs"}:
                     assert await counted(endpoint) == {"check_failed": 3}
 
     run(body())
