@@ -75,12 +75,14 @@ class Told:
     first: list[Command]
     answers: dict[type, list[Command] | Exception] = field(default_factory=dict)
     events: list[RunEvent] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
     def start(self) -> list[Command]:
         return self.first
 
-    def handle(self, event: RunEvent, /) -> list[Command]:
+    def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
         self.events.append(event)
+        self.numbers.append(generation)
         answer = self.answers.get(type(event), [])
         if isinstance(answer, Exception):
             raise answer
@@ -90,11 +92,11 @@ class Told:
 class Busy(Told):
     """A run that takes its time."""
 
-    def handle(self, event: RunEvent, /) -> list[Command]:
+    def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
         until = perf_counter() + BUSY_S
         while perf_counter() <= until:
             pass
-        return super().handle(event)
+        return super().handle(event, generation)
 
 
 class Server:
@@ -145,8 +147,8 @@ class Ear(Observer, RunObserver):
     def closed(self, command: Close) -> None:
         self.heard.append(command)
 
-    def observed(self, judgement: Judgement) -> None:
-        self.heard.append(Observe(judgement))
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+        self.heard.append(Observe(judgement, generation))
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:  # noqa: ARG002
         self.heard.append(command)

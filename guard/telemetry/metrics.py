@@ -261,19 +261,19 @@ class _RunMetrics(RunObserver):
 
     def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
-        self._opened: tuple[Strategy, str] = (Strategy.INITIAL, OTHER)
+        self._opened: dict[int, tuple[Strategy, str]] = {}
         self._generations: list[tuple[str, Usage, int]] = []
         self._delivered = False
 
     def opened(self, command: Open) -> None:
-        self._opened = (command.strategy, command.model)
+        self._opened[command.generation] = (command.strategy, command.model)
 
     def closed(self, command: Close) -> None:
-        strategy, model = self._opened
+        strategy, model = self._opened.pop(command.generation, (Strategy.INITIAL, OTHER))
         self._procedure.attempts[strategy, command.result].inc()
         self._generations.append((model, command.usage, command.discarded))
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (any will do)
         if isinstance(judgement, Violation):
             self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP].inc()
 
