@@ -106,7 +106,8 @@ class Race:
         self._started = True
         commands: list[Command] = []
         for lane in self._lanes:
-            commands += self._take(lane, lane.run.start())
+            if self._alone is None:  # the guard may write all of it, and needs one lane for that
+                commands += self._take(lane, lane.run.start())
         return commands + self._settle()
 
     def handle(self, event: RunEvent, generation: int = 0) -> list[Command]:
@@ -204,7 +205,7 @@ class Race:
         self._alone = lane
         commands: list[Command] = []
         for other in self._lanes:
-            if other is not lane and not other.parked:
+            if other is not lane and not other.parked and other.current:
                 closes = (c for c in other.run.handle(Cancelled()) if isinstance(c, Close))
                 commands += [self._numbered(other, replace(close, result=Result.LOST)) for close in closes]
         if self._deliver == "hold_step":

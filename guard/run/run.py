@@ -149,8 +149,8 @@ class Run:
     def deliver_steps(self) -> list[Command]:
         """Hold nothing back any longer, whatever the policy said: give what is verified, and go on so."""
         self._policy = replace(self._policy, deliver="hold_step")
-        held = self._over or (self._generation is not None and self._generation.done)
-        return [] if held else self._deliver()
+        deciding = self._generation is not None and self._generation.done and not self._progress.answered
+        return [] if self._over or deciding else self._deliver()
 
     @property
     def lines(self) -> int:
