@@ -101,9 +101,12 @@ class PolicySettings(Section):
     extends: str | None = Field(
         default=None, description="the policy whose settings count where this one has none of its own"
     )
-    mode: Mode = Field(
-        default="enforce",
-        description="`enforce`; `observe`: only check and count; `off`: bound requests pass through",
+    mode: Mode | None = Field(
+        default=None,
+        description=(
+            "`enforce`; `observe`: only check and count; `off`: bound requests pass through; "
+            "default: `defaults.mode`"
+        ),
     )
     sample: float = Field(
         default=1.0, gt=0, le=1, description="the share of requests that is checked in mode `observe`"

@@ -167,9 +167,12 @@ class Route(Section):
         default=None, description="model to ask the first upstream for; needs `procedure`"
     )
     policy: str | None = Field(default=None, description="the policy")
-    policies: Names | None = Field(default=None, description="further policies that the client may ask for")
+    policies: Names | None = Field(
+        default=None,
+        description="further policies that the client may ask for; without `policy` and `policies`: any",
+    )
     mode: Mode | None = Field(
-        default=None, description="`enforce`, `observe` or `off`; default: what the policy says"
+        default=None, description="`enforce`, `observe` or `off`; default: the policy's"
     )
     modes: tuple[Mode, ...] = Field(default=(), description="further modes that the client may ask for")
     override: bool = Field(

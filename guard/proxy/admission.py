@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from guard.errors import RequestError
-from guard.proxy.binding import PROCEDURE_HEADER, Caller
+from guard.proxy.binding import MODE_HEADER, POLICY_HEADER, PROCEDURE_HEADER, Caller
 from guard.proxy.exchange import Exchange
 
 KEY_HEADER = "x-stepguard-key"
@@ -56,6 +56,8 @@ class Keys:
             header=exchange.headers.get(PROCEDURE_HEADER),
             path=procedure,
             traceparent=exchange.headers.get("traceparent"),
+            policy=exchange.headers.get(POLICY_HEADER),
+            mode=exchange.headers.get(MODE_HEADER),
         )
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import orjson
 
 from guard.config import Service
+from guard.config.policies import Mode
 from guard.config.service import Enforced
 from guard.config.settings import Route
 from guard.errors import RequestError
 from guard.procedure.execute import Program
 from guard.procedure.types import Value
 from guard.proxy.answer_format import check_format
+from guard.run.ladders import named
 from guard.run.messages import Message, Target
 from guard.run.policy import Policy
 from guard.run.run import Job
@@ -25,6 +27,10 @@ from guard.wire.chat import ChatRequest, encode, merge_system, parse_request, te
 from guard.wire.fields import forwarded
 
 PROCEDURE_HEADER = "x-stepguard-procedure"
+POLICY_HEADER = "x-stepguard-policy"
+MODE_HEADER = "x-stepguard-mode"
+
+MODES: Final = get_args(Mode)
 
 Content = Literal["answer", "trace", "both"]
 
@@ -41,6 +47,8 @@ class Caller:
     header: str | None = None
     path: str | None = None
     traceparent: str | None = None
+    policy: str | None = None
+    mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +102,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a request is to be: the procedure that binds it, None for none, and the route that fits it."""
+    """What a request is to be: the procedure that binds it, None for none, and the route that fits it.
+
+    `policy` and `mode` are what the client asks for, if it does; see `policy_of` and `mode_of`.
+    """
 
     procedure: str | None
     route: Route | None
     raw: Mapping[str, Any]
+    policy: str | None = None
+    mode: str | None = None
 
 
 def choose(service: Service, caller: Caller, body: bytes) -> Choice:
@@ -118,7 +131,9 @@ def choose(service: Service, caller: Caller, body: bytes) -> Choice:
             code="binding_conflict",
         )
     procedure = claimed or configured
-    if procedure is None and "stepguard" in raw:
+    policy = _asked(raw, "policy", caller.policy, POLICY_HEADER)
+    mode = _asked(raw, "mode", caller.mode, MODE_HEADER)
+    if procedure is None and ("stepguard" in raw or policy or mode):
         raise RequestError(
             "stepguard.procedure is missing, and no route binds this model",
             param="stepguard.procedure",
@@ -130,7 +145,7 @@ def choose(service: Service, caller: Caller, body: bytes) -> Choice:
             f"{PROCEDURE_HEADER} or the path /p/<procedure>/v1",
             code="unbound",
         )
-    return Choice(procedure=procedure, route=route, raw=raw)
+    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode)
 
 
 def route_for(service: Service, caller: Caller, model: object) -> Route | None:
@@ -148,8 +163,7 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
     upstream = service.upstream_names(choice.route)[0]
     if choice.procedure is None:
         return Unbound(upstream=upstream, body=body)
-    mode = (choice.route.mode if choice.route else None) or service.config.defaults.mode
-    if mode == "enforce":
+    if mode_of(service, choice) == "enforce":
         return None
     changed = {name: value for name, value in choice.raw.items() if name != "stepguard"}
     if choice.route and choice.route.upstream_model:
@@ -157,12 +171,71 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
     return Unbound(upstream=upstream, body=body if changed == choice.raw else encode(changed))
 
 
+def policy_of(service: Service, choice: Choice) -> str:
+    """Name the policy of a bound request: the client's if its route allows it, else the route's.
+
+    A route that names no policy leaves the choice to the client. Raises `RequestError`.
+    """
+    route, asked = choice.route, choice.policy
+    own = (route.policy if route else None) or service.config.defaults.policy
+    if asked is None:
+        return own
+    if asked not in service.policies:
+        raise RequestError(
+            f"there is no policy {asked!r}; there are {_listed(service.policies)}",
+            param="stepguard.policy",
+            code="unknown_policy",
+        )
+    if asked == own or _chooses_policy(route) or (route and asked in (route.policies or ())):
+        return asked
+    raise _forbidden("policy", asked, (own, *((route and route.policies) or ())))
+
+
+def _chooses_policy(route: Route | None) -> bool:
+    return route is None or route.override or (route.policy is None and route.policies is None)
+
+
+def mode_of(service: Service, choice: Choice) -> Mode:
+    """Say in which mode a bound request is served: the client's if its route allows it.
+
+    Else it is the route's, else the policy's, else the default one. A policy that the client chose, and
+    that no route names, brings no other mode with it. Raises `RequestError`.
+    """
+    route, policy = choice.route, policy_of(service, choice)
+    usual = (route.policy if route else None) or service.config.defaults.policy
+    own = _configured_mode(service, route, policy)
+    asked = choice.mode or own
+    if asked not in MODES:
+        expected = ", ".join(map(repr, MODES))
+        raise RequestError(
+            f"stepguard.mode: expected one of {expected}, found {asked!r}",
+            param="stepguard.mode",
+            code="invalid_value",
+        )
+    allowed = {_configured_mode(service, route, usual), *(route.modes if route else ())}
+    if policy == usual or (route and policy in (route.policies or ())):
+        allowed.add(own)
+    if route.override if route else service.config.defaults.unbound == "pass":
+        allowed.update(MODES)  # who may leave out the procedure may also leave it unenforced
+    if service.policies[policy].settings.deliver == "pass_through":
+        allowed.discard("enforce")
+    for mode in allowed:
+        if mode == asked:
+            return mode
+    raise _forbidden("mode", asked, allowed)
+
+
+def _configured_mode(service: Service, route: Route | None, policy: str) -> Mode:
+    written = service.policies[policy].settings.mode
+    return (route.mode if route else None) or written or service.config.defaults.mode
+
+
 def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bound:
     """Read a bound request that comes at a moment. Raises `RequestError` for whatever it cannot have."""
     assert choice.procedure is not None
     request = parse_request(body)
     extra = forwarded(request)
-    enforced = _policy(service, choice.route, request)
+    enforced = service.policies[policy_of(service, choice)]
     bound = service.procedures[enforced.settings.trace][choice.procedure]
     program = bound.program
     asked = request.stepguard.content if request.stepguard else None
@@ -175,7 +248,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
         program=program,
         inputs=program.accept({**given, **above}, moment),
         enforced=enforced,
-        targets=tuple(_targets(service, choice.route, request.model)),
+        targets=tuple(_targets(service, choice.route, request.model, enforced.policy)),
         instructions=bound.instructions,
         content=content,
         extra=extra,
@@ -220,22 +293,31 @@ def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | 
     return made[0][1] if made else None
 
 
-def _policy(service: Service, route: Route | None, request: ChatRequest) -> Enforced:
-    asked = request.stepguard.policy if request.stepguard else None
-    configured = route.policy if route else None
-    if asked is not None and asked not in service.policies:
+def _asked(raw: Mapping[str, Any], field: str, header: str | None, spelled: str) -> str | None:
+    """Give what the client says of a policy or mode, in the body or in a header."""
+    control = raw.get("stepguard")
+    said = control.get(field) if isinstance(control, dict) else None
+    if said is not None and not isinstance(said, str):
         raise RequestError(
-            f"there is no policy {asked!r}; there are {_listed(service.policies)}",
-            param="stepguard.policy",
-            code="unknown_policy",
+            f"stepguard.{field}: expected a string", param=f"stepguard.{field}", code="invalid_value"
         )
-    if asked and configured and asked != configured and not (route and route.override):
+    if said is not None and header is not None and said != header:
         raise RequestError(
-            f"policy {configured!r} is set by the configuration, found a request for {asked!r}",
-            param="stepguard.policy",
+            f"the request asks for {field} {said!r} in stepguard.{field} and for {header!r} in the header "
+            f"{spelled}",
+            param=f"stepguard.{field}",
             code="binding_conflict",
         )
-    return service.policies[asked or configured or service.config.defaults.policy]
+    return header if said is None else said
+
+
+def _forbidden(what: str, asked: str, among: Iterable[str]) -> RequestError:
+    return RequestError(
+        f"{what} {asked!r} is not allowed here by the configuration; allowed: {_listed(among)}",
+        param=f"stepguard.{what}",
+        code=f"{what}_not_allowed",
+        status=403,
+    )
 
 
 def _last_message(program: Program, request: ChatRequest, given: Mapping[str, Any]) -> dict[str, str]:
@@ -245,12 +327,20 @@ def _last_message(program: Program, request: ChatRequest, given: Mapping[str, An
     return {left_out[0]: said[-1]} if len(left_out) == 1 and said and said[-1].strip() else {}
 
 
-def _targets(service: Service, route: Route | None, asked: str) -> Iterator[Target]:
-    """Give the upstreams in the order of fallback, each with the model that it is asked for."""
-    for index, name in enumerate(service.upstream_names(route)):
+def _targets(service: Service, route: Route | None, asked: str, policy: Policy) -> Iterator[Target]:
+    """Give the upstreams in the order of fallback, each with the model that it is asked for.
+
+    Behind them those that only the policy names stand by.
+    """
+    names = service.upstream_names(route)
+    for index, name in enumerate(names):
         target = service.upstreams[name].target
         routed = route.upstream_model if route and index == 0 else None
         yield replace(target, model=routed or target.model or asked)
+    for name in named(policy.rules):
+        if name not in names:
+            target = service.upstreams[name].target
+            yield replace(target, model=target.model or asked, standby=True)
 
 
 def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
@@ -264,6 +354,6 @@ def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
             return (*messages, {"role": "user", "content": text})
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def _listed(names: Iterable[str]) -> str:
     shown = sorted(names)
     return ", ".join(map(repr, shown[:20])) + (", ..." if len(shown) > 20 else "") if shown else "none"

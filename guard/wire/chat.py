@@ -29,6 +29,7 @@ class Control(BaseModel):
     procedure: str | None = None
     inputs: dict[str, Any] = Field(default_factory=dict)
     policy: str | None = None
+    mode: str | None = None
     content: Literal["answer", "trace", "both"] | None = None
 
 

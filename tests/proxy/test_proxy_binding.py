@@ -193,15 +193,115 @@ def test_the_other_generating_endpoints_cannot_slip_past_the_guard(tmp_path: Pat
     run(body())
 
 
+POLICIES = "policies: {bare: {content: trace}, full: {content: both}, lax: {mode: off, content: trace}}\n"
+CONTROL = {"procedure": "chain", "inputs": INPUTS}
+
+
 def test_the_client_may_choose_among_policies_where_no_route_does(tmp_path: Path) -> None:
-    policies = "policies: {bare: {content: trace}, full: {content: both}}\n"
-    control = {"procedure": "chain", "inputs": INPUTS, "policy": "bare"}
-    assert "@begin" in answer(asks(tmp_path, {**FREE, "stepguard": control}, config=policies))
-    reply = asks(tmp_path, {**FREE, "stepguard": {**control, "policy": "none"}}, config=policies)
+    body = {**FREE, "stepguard": {**CONTROL, "policy": "bare"}}
+    assert "@begin" in answer(asks(tmp_path, body, config=POLICIES))
+    body = {**FREE, "stepguard": {**CONTROL, "policy": "none"}}
+    reply = asks(tmp_path, body, config=POLICIES)
     assert (reply.status, reply.error["code"]) == (400, "unknown_policy")
-    route = policies + "routes: [{model: any, procedure: chain, policy: full}]"
-    reply = asks(tmp_path, {**FREE, "stepguard": control}, config=route)
-    assert (reply.status, reply.error["code"]) == (400, "binding_conflict")
+
+
+@pytest.mark.parametrize(
+    ("route", "policy", "allowed"),
+    [
+        ("policy: full", "bare", "'full'"),
+        ("policy: full", "default", "'full'"),
+        ("policy: full, policies: [default]", "bare", "'default', 'full'"),
+        ("policies: full", "bare", "'default', 'full'"),
+        ("policy: full", "full", None),
+        ("policy: full, policies: bare", "bare", None),
+        ("policy: full, override: true", "bare", None),
+        ("modes: [off]", "bare", None),
+    ],
+)
+@pytest.mark.parametrize("where", ["body", "header"])
+def test_a_policy_that_the_route_does_not_allow_is_forbidden(
+    tmp_path: Path, route: str, policy: str, allowed: str | None, where: str
+) -> None:
+    config = f"{POLICIES}routes: [{{model: any, procedure: chain, {route}}}]"
+    said = {"policy": policy} if where == "body" else {}
+    options = {"x_stepguard_policy": policy} if where == "header" else {}
+    reply = asks(tmp_path, {**FREE, "stepguard": {**CONTROL, **said}}, config=config, **options)
+    if allowed is None:
+        assert "38" in answer(reply)
+    else:
+        assert (reply.status, reply.error["code"]) == (403, "policy_not_allowed")
+        assert reply.error["param"] == "stepguard.policy"
+        assert repr(policy) in reply.error["message"]
+        assert reply.error["message"].endswith(f"allowed: {allowed}")
+
+
+@pytest.mark.parametrize(
+    ("config", "asked", "expected"),
+    [
+        ("routes: [{model: any, procedure: chain}]", {}, "enforce"),
+        ("routes: [{model: any, procedure: chain}]", {"mode": "off"}, None),
+        ("routes: [{model: any, procedure: chain}]", {"mode": "enforce"}, "enforce"),
+        ("routes: [{model: any, procedure: chain, modes: [off]}]", {"mode": "off"}, "off"),
+        ("routes: [{model: any, procedure: chain, modes: [off]}]", {}, "enforce"),
+        ("routes: [{model: any, procedure: chain, override: true}]", {"mode": "off"}, "off"),
+        ("routes: [{model: any, procedure: chain, policy: lax}]", {}, "off"),
+        ("routes: [{model: any, procedure: chain, policy: lax, mode: enforce}]", {}, "enforce"),
+        ("routes: [{model: any, procedure: chain, policy: lax, mode: enforce}]", {"mode": "off"}, None),
+        ("routes: [{model: any, procedure: chain, policy: lax, modes: [enforce]}]", {"mode": "enforce"}, "enforce"),
+        ("routes: [{model: any, procedure: chain, policy: bare, policies: [lax]}]", {"policy": "lax"}, "off"),
+        ("routes: [{model: any, procedure: chain}]", {"policy": "lax"}, None),
+        ("routes: [{model: any, procedure: chain, mode: enforce}]", {"policy": "lax"}, "enforce"),
+        ("defaults: {mode: off}\nroutes: [{model: any, procedure: chain}]", {}, "off"),
+        ("defaults: {mode: off}\nroutes: [{model: any, procedure: chain, mode: enforce}]", {}, "enforce"),
+        ("defaults: {policy: lax}\nroutes: [{model: any, procedure: chain}]", {}, "off"),
+        ("defaults: {policy: lax, mode: enforce}\nroutes: [{model: any, procedure: chain}]", {}, "off"),
+        ("", {"mode": "off"}, "off"),
+        ("", {"policy": "lax"}, "off"),
+        ("defaults: {unbound: refuse}", {"mode": "off"}, None),
+        ("defaults: {unbound: refuse}", {"policy": "lax"}, None),
+        ("defaults: {unbound: refuse}", {}, "enforce"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["body", "header"])
+def test_the_mode_is_the_clients_if_allowed_else_the_routes_else_the_policys_else_the_default_one(
+    tmp_path: Path, config: str, asked: dict[str, str], expected: str | None, where: str
+) -> None:
+    said = asked if where == "body" else {}
+    options = {f"x_stepguard_{name}": value for name, value in asked.items()} if where == "header" else {}
+    reply = asks(tmp_path, {**FREE, "stepguard": {**CONTROL, **said}}, config=POLICIES + config, **options)
+    match expected:
+        case None:
+            assert (reply.status, reply.error["code"]) == (403, "mode_not_allowed")
+            assert "'off' is not allowed" in reply.error["message"]
+        case "off":
+            assert "stepguard" not in reply.json
+        case _:
+            assert reply.json["stepguard"]["outcome"] == "accepted_first"
+
+
+@pytest.mark.parametrize(
+    ("control", "options", "code"),
+    [
+        ({"mode": "strict"}, {}, "invalid_value"),
+        ({"mode": 3}, {}, "invalid_value"),
+        ({"policy": ["bare"]}, {}, "invalid_value"),
+        ({"mode": "off"}, {"x_stepguard_mode": "enforce"}, "binding_conflict"),
+        ({"policy": "bare"}, {"x_stepguard_policy": "full"}, "binding_conflict"),
+        ({}, {"x_stepguard_mode": "strict"}, "invalid_value"),
+    ],
+)
+def test_a_mode_or_policy_that_cannot_be_meant_is_refused(
+    tmp_path: Path, control: dict[str, Any], options: dict[str, str], code: str
+) -> None:
+    reply = asks(tmp_path, {**FREE, "stepguard": {**CONTROL, **control}}, config=POLICIES, **options)
+    assert (reply.status, reply.error["code"]) == (400, code)
+    assert reply.error["param"] in {"stepguard.mode", "stepguard.policy"}
+
+
+@pytest.mark.parametrize("header", ["x_stepguard_mode", "x_stepguard_policy"])
+def test_a_mode_or_policy_for_no_procedure_is_refused(tmp_path: Path, header: str) -> None:
+    reply = asks(tmp_path, FREE, config="", **{header: "enforce"})
+    assert (reply.status, reply.error["code"]) == (400, "unbound")
 
 
 VALUES = """\
