@@ -247,11 +247,16 @@ class Voted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raced:
-    """How a race went: how many lanes there were, whose end this is (from 1), what the others did wrong."""
+    """How a race went: how many lanes there were, and whose end this is, from 1.
+
+    Of the other lanes: what they did wrong, with the lane that did it, and the numbers of their generations,
+    nothing of which served anybody.
+    """
 
     lanes: int
     lane: int
-    lost: tuple[tuple[int, Violation], ...] = ()  # with the lane that did it
+    lost: tuple[tuple[int, Violation], ...] = ()
+    generations_lost: frozenset[int] = frozenset()
 
 
 EndName = Literal["return", "deny", "escalate"]

@@ -220,7 +220,12 @@ class Race:
             finish,
             generations=len(self._owners),
             usage=tuple(usage for _, usage in sorted(self._usage.items())),
-            raced=Raced(lanes=len(self._lanes), lane=lane.number, lost=lost),
+            raced=Raced(
+                lanes=len(self._lanes),
+                lane=lane.number,
+                lost=lost,
+                generations_lost=frozenset(n for n, o in enumerate(self._owners, 1) if o is not lane),
+            ),
         )
 
 

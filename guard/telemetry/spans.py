@@ -123,7 +123,7 @@ class _RunSpans(RunObserver):
         self._last = 0  # the generation that was opened last
         self._previous: SpanContext | None = None
         self._blamed: set[int] = set()
-        self._discarded = 0
+        self._discarded: dict[int, tuple[int, int]] = {}  # and written, by generation
         self._request = tracer.start_span(
             f"invoke_workflow {info.procedure}", parent, SpanKind.INTERNAL, _request_attributes(info)
         )
@@ -150,7 +150,7 @@ class _RunSpans(RunObserver):
         span = self._attempts.pop(command.generation, None)
         if span is None:  # never opened on the wire: there is nothing to show
             return
-        self._discarded += command.discarded
+        self._discarded[command.generation] = (command.discarded, command.usage.completion)
         span.set_attributes(_close_attributes(command))
         if command.result in FAULTS:
             code = command.error.code if command.error else command.result
@@ -161,11 +161,18 @@ class _RunSpans(RunObserver):
 
     def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
         span = self._request
-        span.set_attributes(_finish_attributes(command, self._discarded))
+        span.set_attributes(_finish_attributes(command, self._all_discarded(command)))
         if command.outcome in UNANSWERED:
             span.set_attribute("error.type", command.error.code if command.error else command.outcome)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
+
+    def _all_discarded(self, command: Finish) -> int:
+        lost = frozenset[int]() if command.raced is None else command.raced.generations_lost
+        return sum(
+            written if number in lost else discarded
+            for number, (discarded, written) in self._discarded.items()
+        )
 
 
 def _request_attributes(info: RunInfo) -> Attributes:

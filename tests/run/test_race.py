@@ -99,7 +99,7 @@ def test_the_first_lane_that_comes_to_the_end_wins_and_the_others_are_closed() -
     end = finish(commands)
     assert (end.answer, end.attempts, end.generations) == ("11", 1, 2)
     assert [usage.completion for usage in end.usage] == [5, 21], "in the order of the generations"
-    assert end.raced == Raced(lanes=2, lane=2)
+    assert end.raced == Raced(lanes=2, lane=2, generations_lost=frozenset({1}))
 
 
 def test_a_lane_that_departs_is_parked_and_the_other_one_goes_on_alone_once_it_is_as_far() -> None:
