@@ -54,6 +54,11 @@ STRAIGHT_ON: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.VO
 SEEDS_APART: Final = 10_007  # between two lanes, so that no try of one has a seed of another's
 
 
+def machine(job: Job, policy: Policy, targets: Sequence[Target]) -> Run | Race:
+    """Make what carries out a request as its policy wants it: a run, or a race of several."""
+    return Run(job, policy, targets) if policy.race == 1 else Race(job, policy, targets)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Lane:
     """One run of the race. `numbers` gives the race's number of each of its generations."""

@@ -18,7 +18,7 @@ def generation(*pieces: str) -> Generation:
         scaffold=False,
         stop="",
         cut=False,
-        overlap=False,
+        overlap=None,
         asked=60,
     )
     for piece in pieces:
