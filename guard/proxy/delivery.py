@@ -17,7 +17,7 @@ from guard.proxy.binding import Bound, Caller
 from guard.proxy.exchange import ClientGone, Exchange
 from guard.proxy.responses import KEEP_ALIVE, STREAM_HEADERS, Answer
 from guard.run.messages import Emit, Finish
-from guard.run.run import Run
+from guard.run.race import machine
 from guard.telemetry.observer import RunInfo, Stage
 
 KEEP_ALIVE_S: Final = 10.0  # between two comments on a stream that has nothing to say
@@ -38,7 +38,7 @@ async def deliver(service: Service, exchange: Exchange, caller: Caller, bound: B
     audit_id, nonce, stream = new_audit_id(), secrets.token_hex(3), bool(bound.request.stream)
     created = int(time.time())  # noqa: TID251 (a date for people)
     answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created)
-    run = Run(bound.job(nonce), bound.policy, bound.targets)
+    run = machine(bound.job(nonce), bound.policy, bound.targets)
     info = RunInfo(
         procedure=bound.program.name,
         version=bound.program.version,

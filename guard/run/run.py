@@ -106,7 +106,8 @@ class Run:
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
         self._faults = Faults(policy, job.nonce)
-        self._generations = self._retries = 0
+        self._generations = self._retries = self._spent = 0
+        self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
         self._started = self._over = False
 
     def start(self) -> list[Command]:
@@ -123,13 +124,16 @@ class Run:
                 return [self._finish(Outcome.ERROR, error=error)]
         return self._go_on(Strategy.INITIAL)
 
-    def handle(self, event: RunEvent) -> list[Command]:
+    def handle(self, event: RunEvent, generation: int = 0) -> list[Command]:
         """Take what happened, return what to do about it.
 
-        Raises InvalidState for an event that has no place in the state of the run.
+        `generation` is the one that it happened to; 0 is the one that is open, or none. Raises InvalidState
+        for an event that has no place in the state of the run.
         """
         if not self._started or self._over:
             raise InvalidState(f"{event!r} came {'behind the end' if self._over else 'before the start'}")
+        if generation and (self._generation is None or self._generation.number != generation):
+            raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
         match event:
             case Text():
                 return self._text(event, self._current(event))
@@ -145,6 +149,22 @@ class Run:
                 return [*self._close_open(Result.CANCELLED), self._finish(Outcome.CANCELLED)]
             case _:
                 assert_never(event)
+
+    def deliver_steps(self) -> list[Command]:
+        """Hold nothing back any longer, whatever the policy said: give what is verified, and go on so."""
+        self._policy = replace(self._policy, deliver="hold_step")
+        deciding = self._generation is not None and self._generation.done and not self._progress.answered
+        return [] if self._over or deciding else self._deliver()
+
+    @property
+    def lines(self) -> int:
+        """How many lines are verified."""
+        return len(self._progress.lines)
+
+    @property
+    def spent(self) -> int:
+        """The tokens that its generations have written."""
+        return self._spent + (0 if self._generation is None else self._generation.tokens)
 
     def __repr__(self) -> str:
         state = (
@@ -166,7 +186,7 @@ class Run:
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
-        if generation.tokens > generation.max_tokens and not generation.done:
+        if generation.tokens > self._left and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
 
@@ -462,7 +482,6 @@ class Run:
             stop=made.stop,
             cut=self._policy.force is Level.VALUES,
             overlap=self._overlap(made, target),
-            max_tokens=self._left,
             asked=made.tokens,
         )
         return Open(
@@ -507,6 +526,7 @@ class Run:
         """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
         self._usage.append(generation.cost)
+        self._spent += generation.cost.completion
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
         if kept is None:
@@ -561,4 +581,4 @@ class Run:
     @property
     def _left(self) -> int:
         """The tokens that may still be written."""
-        return self._limit - sum(usage.completion for usage in self._usage)
+        return self._limit - self.spent_elsewhere - self._spent

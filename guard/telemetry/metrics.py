@@ -344,19 +344,19 @@ class _RunMetrics(RunObserver):
 
     def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
-        self._opened: tuple[Strategy, str] = (Strategy.INITIAL, OTHER)
-        self._generations: list[tuple[str, Usage, int]] = []
+        self._opened: dict[int, tuple[Strategy, str]] = {}
+        self._generations: list[tuple[int, str, Usage, int]] = []
         self._delivered = False
 
     def opened(self, command: Open) -> None:
-        self._opened = (command.strategy, command.model)
+        self._opened[command.generation] = (command.strategy, command.model)
 
     def closed(self, command: Close) -> None:
-        strategy, model = self._opened
+        strategy, model = self._opened.pop(command.generation, (Strategy.INITIAL, OTHER))
         self._procedure.attempts[strategy, command.result].inc()
-        self._generations.append((model, command.usage, command.discarded))
+        self._generations.append((command.generation, model, command.usage, command.discarded))
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (any will do)
         if isinstance(judgement, Violation):
             self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP, "enforce"].inc()
 
@@ -374,8 +374,10 @@ class _RunMetrics(RunObserver):
             self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
             self._procedure.voted[voted.margin,].inc()
         served = self._delivered or command.answer is not None
-        for model, usage, discarded in self._generations:
-            self._metrics.count_tokens(model, usage, discarded if served else usage.completion)
+        lost = frozenset[int]() if command.raced is None else command.raced.generations_lost
+        for number, model, usage, discarded in self._generations:
+            kept = served and number not in lost
+            self._metrics.count_tokens(model, usage, discarded if kept else usage.completion)
 
     def _count_steps(self, command: Finish) -> None:
         tally = Tally((self._kind(path), how) for path, how in command.classes.items())
@@ -397,7 +399,7 @@ class _ObservedMetrics(RunObserver):
     def __init__(self, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._procedure, self._kinds = procedure, kinds
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (there is none)
         if isinstance(judgement, Violation):
             self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP, "observe"].inc()
 

@@ -3,7 +3,7 @@
     observer = FanOut([metrics, spans])
     run = observer.run_started(info)        one bound request
     run.opened(command)                     before each generation
-    run.observed(judgement)                 for each `Observe`
+    run.observed(judgement, generation)     for each `Observe`
     run.closed(command)                     behind each generation
     run.emitted(command, elapsed_s)         for each `Emit`
     run.concluded(observation)              once, only in mode `observe`: what the look at it came to
@@ -118,10 +118,10 @@ class RunObserver:
         """Hear that a generation is opened."""
 
     def closed(self, command: Close) -> None:
-        """Hear that the open generation is closed; `command` says why and what it cost."""
+        """Hear that a generation is closed; `command` says why and what it cost."""
 
-    def observed(self, judgement: Judgement) -> None:
-        """Hear that a piece of the response was judged."""
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+        """Hear that a piece of the response was judged; 0 is the only generation that is open."""
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:
         """Hear that a step goes to the client, so many seconds after its request was read."""
@@ -254,9 +254,9 @@ class _FanOutRun(RunObserver):
         for name, run in self._runs:
             self._isolate(name, run.closed, command)
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
         for name, run in self._runs:
-            self._isolate(name, run.observed, judgement)
+            self._isolate(name, run.observed, judgement, generation)
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:
         for name, run in self._runs:

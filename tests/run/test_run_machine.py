@@ -188,7 +188,7 @@ class Upstream(RuleBasedStateMachine):
         due = self.run._progress.expected
         if due is None:
             return f"@end {NONCE}\n"
-        whole = render.line(due, _fitting(due, value), ("Six panels",) if due.decision else ()) + "\n"
+        whole = render.line(due, fitting(due, value), ("Six panels",) if due.decision else ()) + "\n"
         if wrong:
             whole = whole.replace("1", "7").replace("true", "false") + "x" * (whole.find("1") < 0)
         return whole.removeprefix(self.line) if whole.startswith(self.line) else "\n"
@@ -389,7 +389,7 @@ class Upstream(RuleBasedStateMachine):
         self.the_end_is_right()
 
 
-def _fitting(due: Expected, value: Value) -> Value | None:
+def fitting(due: Expected, value: Value) -> Value | None:
     if due.decision is None:
         return None
     match due.decision.type:
