@@ -20,7 +20,7 @@ from guard.procedure.types import Value
 from guard.proxy.answer_format import check_format
 from guard.run.ladders import named
 from guard.run.messages import Message, Target
-from guard.run.policy import Policy
+from guard.run.policy import Policy, damped
 from guard.run.run import Job
 from guard.trace import prompt
 from guard.wire.chat import ChatRequest, encode, merge_system, parse_request, text_of
@@ -49,6 +49,7 @@ class Caller:
     traceparent: str | None = None
     policy: str | None = None
     mode: str | None = None
+    retried: int = 0  # how often the client says that it has sent this request before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class Bound:
     content: Content
     extra: dict[str, object]  # fields that travel with every generation
     above: frozenset[str]  # inputs whose text stands in the conversation
+    retried: int = 0
 
     @property
     def as_reasoning(self) -> bool:
@@ -81,7 +83,7 @@ class Bound:
     @property
     def policy(self) -> Policy:
         """What the run follows."""
-        return self.enforced.policy
+        return damped(self.enforced.policy, self.retried)
 
     @property
     def whole(self) -> bool:
@@ -117,6 +119,7 @@ class Choice:
     raw: Mapping[str, Any]
     policy: str | None = None
     mode: str | None = None
+    retried: int = 0
 
 
 def choose(service: Service, caller: Caller, body: bytes) -> Choice:
@@ -150,7 +153,7 @@ def choose(service: Service, caller: Caller, body: bytes) -> Choice:
             f"{PROCEDURE_HEADER} or the path /p/<procedure>/v1",
             code="unbound",
         )
-    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode)
+    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode, retried=caller.retried)
 
 
 def route_for(service: Service, caller: Caller, model: object) -> Route | None:
@@ -258,6 +261,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
         content=content,
         extra=extra,
         above=frozenset(above),
+        retried=choice.retried,
     )
 
 

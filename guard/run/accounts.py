@@ -46,8 +46,11 @@ class Accounts:
         """What each generation cost."""
         return tuple(entry.usage for entry in self._entries)
 
-    def enter(self, generation: Generation, lines: Sequence[Line]) -> int:
-        """Enter a generation that is closed; give its tokens that were for nothing, by what stands now."""
+    def enter(self, generation: Generation, lines: Sequence[Line], *, kept: int | None = None) -> int:
+        """Enter a generation that is closed; give its tokens that were for nothing.
+
+        That is by the lines that stand, unless so many characters of it are `kept`.
+        """
         entry = Entry(
             generation=generation.number,
             usage=generation.cost,
@@ -59,7 +62,7 @@ class Accounts:
         )
         self._entries.append(entry)
         self.completion += entry.usage.completion
-        return entry.discarded(_last_of(generation.number, lines))
+        return entry.discarded(_last_of(generation.number, lines) if kept is None else kept)
 
     def discarded(self, lines: Iterable[Line], *, released: bool = False) -> tuple[int, ...]:
         """Of each generation, the completion tokens that served nobody, where the client got these lines.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from guard.check.verdict import Violation
+from guard.procedure.expected import Expected
 from guard.run.messages import Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
@@ -29,13 +31,14 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `overlap` reads its first lines, where it goes on from something. `done`: all that it was
-    opened for is there, and `tail` is what came behind that, of which `closing` characters are the closing
-    line.
+    given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
+    its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
+    came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
+    which it ended, "" as long as it writes.
 
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
-    that were written and not yet told. `told` is the last usage that came before the end. `ended`: by itself.
-    `cut_short` says where a violation cut it.
+    that were written and not yet told. `told` is the last usage that came before the end. `cut_short` says
+    where a violation cut it.
     """
 
     number: int
@@ -49,7 +52,6 @@ class Generation:
     stop: str
     cut: bool
     overlap: Overlap | None
-    max_tokens: int
     asked: int = 0
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended
@@ -57,13 +59,14 @@ class Generation:
     vote: bool = False  # whether it came to a line that was put to the vote
     tail: str = ""
     closing: int = 0
+    settled: int = 0
+    ended: str = ""
     characters: int = 0
     rows: int = 0
     tokens: int = 0
     ahead: int = 0
     told: Usage | None = None
     usage: Usage | None = None
-    ended: bool = False
     cut_short: Cut | None = None
 
     def hear(self, text: Text) -> None:
@@ -99,6 +102,19 @@ class Generation:
             estimated = written != self.told.completion
             return Usage(prompt=self.told.prompt, completion=written, estimated=estimated)
         return Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
+
+    def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
+        """Give what the policy remembers of it, where a violation ended it at the step that is due."""
+        return replace(
+            self.attempt(),
+            kind=violation.kind,
+            failed_at=due.path,
+            step_kind=due.kind,
+            found=violation.found,
+            delivered=delivered,
+            scaffoldable=scaffoldable and (self.scaffold or due.path not in self.given),
+            repairable=due.known,
+        )
 
     def attempt(self) -> Attempt:
         """Give what the policy remembers of it, where no violation ended it."""

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 from guard.config import Service
 from guard.proxy import routes
 from guard.proxy.admission import Admission
+from guard.proxy.observe import Watch
 from guard.proxy.routes import Endpoint
 from guard.run.messages import Ended, Open, Target, Text
 from guard.upstream.backends import BACKENDS
@@ -109,7 +110,7 @@ class Lane:
         upstreams: dict[str, Upstream] = dict(self.upstreams)
         for upstream in self.upstreams.values():
             upstream.lane = self
-        endpoint = Endpoint(replace(service, upstreams=upstreams), Admission(10), routes.chat)
+        endpoint = Endpoint(replace(service, upstreams=upstreams), Admission(10), Watch(), routes.chat)
         parts = [{"type": "http.request", "body": json.dumps(self.request).encode(), "more_body": False}]
         path = "/v1/chat/completions"
         scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "headers": []}
