@@ -192,7 +192,7 @@ def play_raced(observer: Observer) -> None:
     run.closed(closed(3, completion=40))
     run.closed(closed(1, Result.LOST, completion=30))
     raced = Raced(lanes=3, lane=3, lost=((2, violation()),), generations_lost=frozenset({1, 2}))
-    run.finished(replace(finished(Outcome.ACCEPTED_FIRST), raced=raced), 2.0)
+    run.finished(replace(finished(Outcome.ACCEPTED_FIRST, discarded=(30, 12, 0)), raced=raced), 2.0)
 
 
 def play_resumed(observer: Observer) -> None:
