@@ -212,7 +212,7 @@ def test_retries_of_both_kinds_are_counted_apart(tmp_path: Path, faults: int, ou
             await answers(connection, TRACE.replace("= 13 + 5 = 18", f"= 13 + 5 = {count}"))
 
     async def body() -> None:
-        policy = {"attempts": 2, "transport_retries": 3, "attempts_per_step": 9, "actions": ["resume"]}
+        policy = {"attempts": 2, "transport_retries": 3, "attempts_per_step": 2, "actions": ["resume"]}
         async with asked(tmp_path, behave, policy=policy, **PLENTY) as (endpoint, servers):
             report = (await endpoint.post(BODY)).json["stepguard"]
             assert report["outcome"] == outcome
