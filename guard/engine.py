@@ -59,11 +59,15 @@ def read_clock() -> datetime:
 
 
 class Machine(Protocol):
-    """The run, as the driver sees it; `guard.run.run.Run` is one."""
+    """The run, as the driver sees it; `guard.run.run.Run` is one, `guard.run.race.Race` another.
+
+    It may have several generations open at once. What an upstream did comes with the number of its
+    generation; for everything else the number says nothing.
+    """
 
     def start(self) -> Iterable[Command]: ...
 
-    def handle(self, event: RunEvent, /) -> Iterable[Command]: ...
+    def handle(self, event: RunEvent, generation: int, /) -> Iterable[Command]: ...
 
 
 async def drive(
@@ -120,9 +124,15 @@ class _Driver:
         self._heard = observer.run_started(info)
         self._commands: deque[Command] = deque()
         self._finished = False
-        self._open: Open | None = None
-        self._stream: AsyncGenerator[Text | Ended] | None = None
-        self._slices: Iterator[Text] = iter(())  # what is left of a piece too long to be told at once
+        self._open: set[int] = set()  # generations
+        self._streams: dict[int, AsyncGenerator[Text | Ended]] = {}
+        # What is waited for where several streams are open; the one that was heard longest ago comes first.
+        self._reading: dict[int, asyncio.Future[Text | Ended]] = {}
+        self._only: AsyncGenerator[Text | Ended] | None = (
+            None  # the stream to be read where it is the only one
+        )
+        self._current = 0  # the generation that was heard last
+        self._slices: Iterator[Text] = iter(())  # what is left of a piece of it too long to be told at once
         self._checked_s = 0.0  # spent in the run itself
         self._busy_s = 0.0  # of that, since others had their turn
 
@@ -138,17 +148,19 @@ class _Driver:
             if self._busy_s > BUSY_S:
                 self._busy_s = 0.0
                 await asyncio.sleep(0)
-            self._tell(await self._event())
+            self._tell(await self._event(), self._current)
             return None
         match self._commands.popleft():
             case Open() as command:
-                self._open = command
+                self._open.add(command.generation)
                 self._heard.opened(command)
-                self._stream = self._upstreams[command.upstream].stream(command, client=self._client)
+                upstream = self._upstreams[command.upstream]
+                self._streams[command.generation] = upstream.stream(command, client=self._client)
+                self._look_for_one()
             case Close() as command:
                 await self._close(command)
-            case Observe(judgement):
-                self._heard.observed(judgement)
+            case Observe(judgement, generation):
+                self._heard.observed(judgement, generation)
             case Wait(seconds):
                 self._tell(await self._wait(seconds))
             case Emit() as command:
@@ -159,20 +171,20 @@ class _Driver:
                 return command
         return None
 
-    def _tell(self, event: RunEvent) -> None:
+    def _tell(self, event: RunEvent, generation: int = 0) -> None:
         before = perf_counter()
-        self._commands.extend(self._run.handle(event))
+        self._commands.extend(self._run.handle(event, generation))
         spent = perf_counter() - before
         self._checked_s += spent
         self._busy_s += spent
 
     async def _event(self) -> RunEvent:
-        assert self._stream is not None, "a run that neither waits nor reads is finished"
+        """Take what happens next, to `_current`."""
         rest = None if self.deadline.over else next(self._slices, None)
         if rest is not None:
             return rest
         try:
-            event = await self.deadline.guard(self._stream.__anext__)
+            event = await self.deadline.guard(self._any if self._only is None else self._only.__anext__)
         except TimeoutError:
             return OutOfTime()
         except UpstreamError as error:
@@ -184,6 +196,24 @@ class _Driver:
             return next(self._slices)
         return event
 
+    async def _any(self) -> Text | Ended:
+        """Wait for several streams at once and take what comes first."""
+        assert self._streams, "a run that neither waits nor reads is finished"
+        for generation, stream in self._streams.items():
+            if generation not in self._reading:
+                self._reading[generation] = asyncio.ensure_future(stream.__anext__())
+        done, _ = await asyncio.wait(self._reading.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._current = next(generation for generation, future in self._reading.items() if future in done)
+        reading = self._reading.pop(self._current)
+        self._look_for_one()
+        return reading.result()
+
+    def _look_for_one(self) -> None:
+        """Read a stream that is the only one directly: a task a piece would cost more than the piece."""
+        self._only = None
+        if len(self._streams) == 1 and not self._reading:
+            ((self._current, self._only),) = self._streams.items()
+
     async def _wait(self, seconds: float) -> RunEvent:
         try:
             await self.deadline.guard(partial(asyncio.sleep, seconds))
@@ -193,12 +223,17 @@ class _Driver:
 
     async def _close(self, command: Close) -> None:
         """Close the connection first and tell of it then: a cut must not wait for anybody."""
-        if self._open is None or command.generation != self._open.generation:
+        if command.generation not in self._open:
             return  # never opened, since the client went away before
-        self._open = None
-        self._slices = iter(())  # nobody reads on
-        stream, self._stream = self._stream, None
+        self._open.discard(command.generation)
+        if self._current == command.generation:
+            self._slices = iter(())  # nobody reads on
+        stream = self._streams.pop(command.generation, None)
+        reading = self._reading.pop(command.generation, None)
+        self._look_for_one()
         try:
+            if reading is not None:
+                await _stop(reading)
             if stream is not None:
                 await stream.aclose()
         finally:
@@ -221,13 +256,13 @@ class _Driver:
         pending, self._commands = list(self._commands), deque()
         try:
             if not any(isinstance(command, Finish) for command in pending):
-                pending += self._run.handle(Cancelled())
+                pending += self._run.handle(Cancelled(), 0)
             for command in pending:
                 match command:
                     case Close():
                         await self._close(command)
-                    case Observe(judgement):
-                        self._heard.observed(judgement)
+                    case Observe(judgement, generation):
+                        self._heard.observed(judgement, generation)
                     case Finish():
                         self._finish(command)
                     case Open() | Emit() | Wait():
@@ -238,10 +273,8 @@ class _Driver:
 
     async def crash(self) -> Finish:
         """End a run that is broken itself."""
-        if self._open is not None:
-            await self._close(
-                Close(generation=self._open.generation, result=Result.UPSTREAM_ERROR, usage=Usage())
-            )
+        for generation in sorted(self._open):
+            await self._close(Close(generation=generation, result=Result.UPSTREAM_ERROR, usage=Usage()))
         finish = Finish(
             outcome=Outcome.ERROR,
             end=None,
@@ -260,6 +293,14 @@ class _Driver:
 
     def _elapsed(self) -> float:
         return self._loop.time() - self._started
+
+
+async def _stop(reading: asyncio.Future[Text | Ended]) -> None:
+    """Break off what is waited for, so that its stream can be closed."""
+    reading.cancel()
+    await asyncio.wait((reading,))
+    if not reading.cancelled():
+        reading.exception()  # whatever it came to, nobody asks any more
 
 
 def _sliced(event: Text) -> Iterator[Text]:

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final, Literal, get_args, get_origin
 
 import promql_parser
@@ -22,9 +23,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from guard.config import Config, load_config
+from guard.config import Config, build, load_config
 from guard.config.policies import Entry
 from guard.telemetry.metrics import Metrics
+from guard.telemetry.observer import Observed
 from guard.telemetry.spans import Spans
 from tests import happenings
 
@@ -504,8 +506,12 @@ def test_the_manual_explains_no_key_that_is_not_there() -> None:
     assert sorted(explained) == sorted(manual_rows())
 
 
+def examples() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+
+
 def test_the_manuals_configuration_can_be_served(tmp_path: Path) -> None:
-    [example] = re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+    example = examples()[0]
     shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
     (tmp_path / "stepguard.yaml").write_text(example)
     config = load_config(
@@ -527,9 +533,14 @@ def test_the_manuals_expressions_select_what_a_real_scrape_has() -> None:
             )
 
 
+def family_of(name: str) -> str:
+    """The metric that a series belongs to; the name of a counter ends in `_total`."""
+    return re.sub(r"_(bucket|sum|count)$", "", name)
+
+
 def test_the_manual_explains_every_metric_and_no_other() -> None:
     exported = {name for name in series() if name.startswith("stepguard_")}
-    families = {re.sub(r"_(bucket|sum|count)$", "", name) if "seconds" in name else name for name in exported}
+    families = {family_of(name) for name in exported}
     explained = set(re.findall(r"^\| `(stepguard_\w+)`", readme(), re.MULTILINE))
     assert explained == families
 
@@ -537,7 +548,7 @@ def test_the_manual_explains_every_metric_and_no_other() -> None:
 def test_the_manual_names_the_labels_of_every_metric() -> None:
     rows = dict(re.findall(r"^\| `(stepguard_\w+)` \| ([^|]+) \|", readme(), re.MULTILINE))
     for name, found in series().items():
-        family = re.sub(r"_(bucket|sum|count)$", "", name) if "seconds" in name else name
+        family = family_of(name)
         if family in rows:
             labels = {label for labels in found for label in labels} - {"le"}
             assert set(re.findall(r"`(\w+)`", rows[family])) == labels
@@ -550,3 +561,21 @@ def test_the_manual_names_every_attribute_of_a_span() -> None:
     spans.close()
     used = {name for span in exporter.get_finished_spans() for name in span.attributes or ()}
     assert not {name for name in used if f"`{name}`" not in readme()}
+
+
+def test_the_manuals_way_from_observing_to_enforcing_can_be_served(tmp_path: Path) -> None:
+    section = readme().split("## Observe first, then enforce")[1]
+    [example] = re.findall(r"(?:^    .*\n)+", section.split("\n1. ")[0], re.MULTILINE)
+    shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
+    (tmp_path / "stepguard.yaml").write_text(dedent(example))
+    service = build(load_config(tmp_path / "stepguard.yaml", {}), {})
+    watched, guarded = service.policies["watched"].settings, service.policies["guarded"].settings
+    assert (watched.mode, watched.sample, service.config.routes[0].policy) == ("observe", 0.2, "watched")
+    assert guarded.mode != "observe"
+
+
+def test_the_manual_says_what_every_result_of_observing_means() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| ", readme().split("| `result` | means |")[1].split("\n\n")[0], re.MULTILINE
+    )
+    assert rows == list(Observed)

@@ -24,6 +24,7 @@ _REASONS: Final = {
     Outcome.ACCEPTED_AFTER_RETRY: "every step was verified, some after a retry",
     Outcome.ACCEPTED_BY_FALLBACK: "every step was verified, on a further upstream",
     Outcome.REPAIRED: "the guard wrote steps that the model did not get right",
+    Outcome.RELEASED: "what the model wrote was released without verification",
     Outcome.CANCELLED: "the client has gone",
 }
 
