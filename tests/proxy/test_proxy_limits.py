@@ -198,6 +198,16 @@ def test_a_fault_that_stays_is_not_tried_again(tmp_path: Path, behave: Behaviour
     run(body())
 
 
+def test_a_race_against_a_server_that_always_fails_is_so_many_requests_more(tmp_path: Path) -> None:
+    async def body() -> None:
+        policy = {"race": 3, "transport_retries": 1}
+        async with asked(tmp_path, is_broken, is_broken, policy=policy, **PLENTY) as (endpoint, servers):
+            assert (await endpoint.post(BODY)).status == 502
+            assert [requests(server) for server in servers] == [3 + 1, 2]
+
+    run(body())
+
+
 @pytest.mark.parametrize(("faults", "outcome"), [(0, "rejected"), (1, "rejected"), (3, "error")])
 def test_retries_of_both_kinds_are_counted_apart(tmp_path: Path, faults: int, outcome: str) -> None:
     """Every answer is wrong in another way, and comes only behind so many faults."""
@@ -424,9 +434,10 @@ def test_what_passes_through_opens_a_breaker_but_is_never_stopped_by_one(tmp_pat
     run(body())
 
 
-def test_a_server_that_lets_a_run_s_time_pass_in_silence_is_at_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize("race", [1, 2])
+def test_a_server_that_lets_a_run_s_time_pass_in_silence_is_at_fault(tmp_path: Path, race: int) -> None:
     async def body() -> None:
-        policy = {"seconds": 0.5}
+        policy = {"seconds": 0.5, "race": race}
         settings = {"breaker": {"failures": 1}, "first_s": 60, "idle_s": 0.2}
         async with asked(tmp_path, is_silent, answers, policy=policy, **settings) as (endpoint, _):
             assert (await endpoint.post(BODY)).error["code"] == "out_of_time"
