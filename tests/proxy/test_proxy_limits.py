@@ -545,3 +545,29 @@ def test_a_stream_that_cannot_be_brought_to_its_end_says_so_in_its_last_event(
             assert requests(servers[0]) == 1 + retries
 
     run(body())
+
+
+def test_a_server_that_goes_on_sending_behind_a_cut_loses_its_connection(tmp_path: Path) -> None:
+    stopped: list[float] = []
+
+    async def errs_and_goes_on(connection: Connection) -> None:
+        await connection.request()
+        lines = WRONG.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)[:5]
+        await connection.send(STREAM_HEAD, *(chunked(said(line)) for line in lines))
+        began = asyncio.get_running_loop().time()
+        try:
+            while True:
+                await connection.send(chunked(said("and on ")), pause_s=0.005)
+        finally:
+            stopped.append(asyncio.get_running_loop().time() - began)
+
+    async def body() -> None:
+        policy = {"actions": ["resume"], "attempts": 1, "attempts_per_step": 1}
+        async with asked(tmp_path, errs_and_goes_on, policy=policy) as (endpoint, servers):
+            reply = await endpoint.post(BODY)
+            assert reply.json["stepguard"]["generations"] == 2
+            assert len(servers[0].connections) == 2, "the first one was not used again"
+            await until(lambda: len(stopped) == 2)
+            assert max(stopped) < 0.2
+
+    run(body())
