@@ -69,7 +69,7 @@ KINDS: Final = st.sampled_from(["generic", "llama.cpp"])
 LADDERS: Final = st.one_of(
     st.just("default"),
     st.lists(
-        st.sampled_from(sorted(set(Action) - {Action.RELEASE, Action.FEEDBACK})),
+        st.sampled_from(sorted(set(Action) - {Action.RELEASE})),
         min_size=1,
         max_size=5,
         unique=True,
@@ -88,6 +88,7 @@ POLICIES: Final = st.fixed_dictionaries(
         "tolerant": st.booleans(),
         "output_tokens": st.sampled_from([60, 8000]),
         "usage": st.sampled_from(["sum", "last"]),
+        "votes": st.sampled_from([None, None, {"ahead": 2, "most": 3}]),
         "commit_after_s": st.sampled_from([0, 2, 10]),
     }
 )
