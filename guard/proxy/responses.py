@@ -8,7 +8,7 @@ import orjson
 
 from guard.check.verdict import Violation
 from guard.proxy.binding import Bound
-from guard.run.messages import Emit, Finish, Outcome, Usage, Voted
+from guard.run.messages import Emit, Finish, Outcome, Raced, Usage, Voted
 from guard.trace import render
 from guard.wire import sse
 from guard.wire.chat import Envelope
@@ -130,7 +130,8 @@ class Answer:
             "audit_id": self._audit_id,
             "attempts": finish.attempts,
             "generations": finish.generations,
-            "violations": [self._violation(violation) for violation in finish.violations],
+            "violations": self._violations(finish),
+            "race": _race(finish.raced),
             "steps": {
                 "expected": steps.expected,
                 "verified": steps.verified,
@@ -146,6 +147,12 @@ class Answer:
             "usage": usage(finish.usage) | {"estimated": any(one.estimated for one in finish.usage)},
             "reason": finish.reason,
         }
+
+    def _violations(self, finish: Finish) -> list[dict[str, Any]]:
+        """What was done wrong; what only other lanes of a race did is marked with their number."""
+        lost = () if finish.raced is None else finish.raced.lost
+        others = [self._violation(violation) | {"lane": lane, "lost": True} for lane, violation in lost]
+        return [*map(self._violation, finish.violations), *others]
 
     def _violation(self, violation: Violation) -> dict[str, Any]:
         told: dict[str, Any] = {"kind": violation.kind.value, "step": violation.step, "at": violation.at}
@@ -172,6 +179,10 @@ def _steps(finish: Finish) -> str:
 
 def _ended(text: str) -> str:
     return text if text.endswith("\n") or not text else f"{text}\n"
+
+
+def _race(raced: Raced | None) -> dict[str, object] | None:
+    return None if raced is None else {"lanes": raced.lanes, "lane": raced.lane}
 
 
 def _vote(voted: Voted) -> dict[str, object]:

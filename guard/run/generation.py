@@ -36,7 +36,6 @@ class Generation:
     stop: str
     cut: bool
     overlap: Overlap | None
-    max_tokens: int
     asked: int = 0
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended

@@ -24,16 +24,15 @@ With votes, a line of an `extract` or `judge` step ends its generation, too: it 
 asked for again (strategy `vote`) until the votes on the step are settled; then the winning line is put in
 its place. See `guard.run.votes`.
 
-What bounds a run: the ladder and `attempts` for violations, `transport_retries` for faults. A generation that
-is opened behind a decision or a repair needs a newly verified line, so there are no more of them than the
-trace has steps, and one for a vote counts against the cap of its step; a truncated one is resumed so often
-without a new line as the ladder allows.
+What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults;
+neither takes from the other. A generation that is opened behind a decision or a repair needs a newly verified
+line, so there are no more of them than the trace has steps, and one for a vote counts against the cap of its
+step; a truncated one is resumed so often without a new line as the ladder allows.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, assert_never
@@ -43,6 +42,7 @@ from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
+from guard.run.faults import Faults
 from guard.run.generation import Generation
 from guard.run.ladders import GENERATING, Action
 from guard.run.messages import (
@@ -105,8 +105,9 @@ class Run:
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
-        self._faults: Counter[int] = Counter()  # by upstream
-        self._generations = self._retries = 0
+        self._faults = Faults(policy, job.nonce)
+        self._generations = self._retries = self._spent = 0
+        self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
         self._started = self._over = False
 
     def start(self) -> list[Command]:
@@ -123,20 +124,23 @@ class Run:
                 return [self._finish(Outcome.ERROR, error=error)]
         return self._go_on(Strategy.INITIAL)
 
-    def handle(self, event: RunEvent) -> list[Command]:
+    def handle(self, event: RunEvent, generation: int = 0) -> list[Command]:
         """Take what happened, return what to do about it.
 
-        Raises InvalidState for an event that has no place in the state of the run.
+        `generation` is the one that it happened to; 0 is the one that is open, or none. Raises InvalidState
+        for an event that has no place in the state of the run.
         """
         if not self._started or self._over:
             raise InvalidState(f"{event!r} came {'behind the end' if self._over else 'before the start'}")
+        if generation and (self._generation is None or self._generation.number != generation):
+            raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
         match event:
             case Text():
                 return self._text(event, self._current(event))
             case Ended():
                 return self._ended(event, self._current(event))
-            case Failed(error):
-                return self._failed(error, self._current(event))
+            case Failed():
+                return self._failed(event, self._current(event))
             case Waited():
                 return self._waited(event)
             case OutOfTime():
@@ -145,6 +149,22 @@ class Run:
                 return [*self._close_open(Result.CANCELLED), self._finish(Outcome.CANCELLED)]
             case _:
                 assert_never(event)
+
+    def deliver_steps(self) -> list[Command]:
+        """Hold nothing back any longer, whatever the policy said: give what is verified, and go on so."""
+        self._policy = replace(self._policy, deliver="hold_step")
+        deciding = self._generation is not None and self._generation.done and not self._progress.answered
+        return [] if self._over or deciding else self._deliver()
+
+    @property
+    def lines(self) -> int:
+        """How many lines are verified."""
+        return len(self._progress.lines)
+
+    @property
+    def spent(self) -> int:
+        """The tokens that its generations have written."""
+        return self._spent + (0 if self._generation is None else self._generation.tokens)
 
     def __repr__(self) -> str:
         state = (
@@ -166,7 +186,7 @@ class Run:
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
-        if generation.tokens > generation.max_tokens and not generation.done:
+        if generation.tokens > self._left and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
 
@@ -218,14 +238,16 @@ class Run:
             commands += self._judged(generation, judgements)
         return commands + (self._complete(generation) if self._generation is generation else [])
 
-    def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
+    def _failed(self, event: Failed, generation: Generation) -> list[Command]:
         if generation.done:
             return self._complete(generation)
+        error = event.error
         if self._release is not None:
             return self._let_go(generation, "length", endings.of_fault(error), error)
         self._history.append(replace(generation.attempt(), fault=True))
-        self._faults[self._upstream] += 1
-        pause = retry.pause(self._policy, error, self._faults[self._upstream])
+        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
+        further = None if clients else retry.further(self._history, self._targets)
+        pause = self._faults.pause(event, self._upstream, further=further is not None)
         self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
         if self._due != generation.step:
@@ -233,12 +255,10 @@ class Run:
         if pause is not None:
             self._waiting = True
             return [closed, Wait(pause)]
-        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        further = None if clients else retry.further(self._history, self._targets)
         if further is not None:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
-        return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error))]
+        return [closed, self._finish(Outcome.ERROR, error=self._faults.ending(error))]
 
     def _waited(self, event: Waited) -> list[Command]:
         if not self._waiting:
@@ -462,7 +482,6 @@ class Run:
             stop=made.stop,
             cut=self._policy.force is Level.VALUES,
             overlap=self._overlap(made, target),
-            max_tokens=self._left,
             asked=made.tokens,
         )
         return Open(
@@ -483,11 +502,12 @@ class Run:
             seed=retry.seed(self._policy, self._job.seed, retry.draws(self._history, strategy)),
             resume_from=step,
             model=target.model,
+            last=retry.further(self._history, self._targets, here=self._upstream) is None,
         )
 
     def _overlap(self, made: Opening, target: Target) -> Overlap | None:
-        if not self._progress.verified:
-            return None
+        if not self._progress.verified and not self._violations:
+            return None  # the first answer has to begin as it was told
         turn = not target.prefill or self._policy.tolerant
         return Overlap(self._progress, tail=made.tail, begun=made.begun, turn=turn)
 
@@ -506,6 +526,7 @@ class Run:
         """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
         self._usage.append(generation.cost)
+        self._spent += generation.cost.completion
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
         if kept is None:
@@ -560,4 +581,4 @@ class Run:
     @property
     def _left(self) -> int:
         """The tokens that may still be written."""
-        return self._limit - sum(usage.completion for usage in self._usage)
+        return self._limit - self.spent_elsewhere - self._spent

@@ -18,6 +18,7 @@ from guard.errors import (
     UpstreamBusy,
     UpstreamError,
     UpstreamProtocolError,
+    UpstreamSpared,
     UpstreamStatusError,
     UpstreamTimeout,
 )
@@ -65,6 +66,7 @@ FAULTS: Final = (
     UpstreamBusy("busy", upstream_status=503, retry_after_s=1),
     UpstreamBusy("busy", upstream_status=429, retry_after_s=99),
     UpstreamStatusError("no", upstream_status=404),
+    UpstreamSpared("it fails", reason="breaker"),
 )
 TARGETS: Final = st.builds(
     Target,
@@ -152,7 +154,7 @@ class Upstream(RuleBasedStateMachine):
                     assert 0 <= discarded <= max(usage.completion, 0)
                     self.open = None
                 case Wait(seconds):
-                    assert 0 <= seconds <= 10
+                    assert 0 <= seconds < self.left_s
                     self.waiting = True
                 case Emit(text=text):
                     self.emitted += text
@@ -166,6 +168,8 @@ class Upstream(RuleBasedStateMachine):
         before = [c for c in self.commands if isinstance(c, Open)]
         assert command.generation == len(before)
         assert command.prefix == command.prefix.rstrip()
+        said = [str(m["content"]) for m in command.messages if m["role"] == "assistant"]
+        assert said == [content.rstrip() for content in said]
         assert 1 <= command.max_tokens <= self.limit
         assert command.resume_from
         assert not command.prefix or any(target.prefill for target in self.targets)
@@ -184,7 +188,7 @@ class Upstream(RuleBasedStateMachine):
         due = self.run._progress.expected
         if due is None:
             return f"@end {NONCE}\n"
-        whole = render.line(due, _fitting(due, value), ("Six panels",) if due.decision else ()) + "\n"
+        whole = render.line(due, fitting(due, value), ("Six panels",) if due.decision else ()) + "\n"
         if wrong:
             whole = whole.replace("1", "7").replace("true", "false") + "x" * (whole.find("1") < 0)
         return whole.removeprefix(self.line) if whole.startswith(self.line) else "\n"
@@ -250,10 +254,11 @@ class Upstream(RuleBasedStateMachine):
             self.tell(Ended(finish_reason, usage))
 
     @precondition(writing)
-    @rule(fault=st.sampled_from(FAULTS), rare=st.integers(0, 3))
-    def fails(self, fault: UpstreamError, rare: int) -> None:
+    @rule(fault=st.sampled_from(FAULTS), left_s=st.none() | st.floats(-1, 200), rare=st.integers(0, 3))
+    def fails(self, fault: UpstreamError, left_s: float | None, rare: int) -> None:
         if rare == 0:
-            self.tell(Failed(fault))
+            self.left_s = self.policy.seconds if left_s is None else left_s
+            self.tell(Failed(fault, left_s))
 
     @precondition(lambda self: self.waiting)
     @rule()
@@ -384,7 +389,7 @@ class Upstream(RuleBasedStateMachine):
         self.the_end_is_right()
 
 
-def _fitting(due: Expected, value: Value) -> Value | None:
+def fitting(due: Expected, value: Value) -> Value | None:
     if due.decision is None:
         return None
     match due.decision.type:
