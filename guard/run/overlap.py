@@ -142,11 +142,16 @@ class Overlap:
         if self._fenced and said and not said.strip("`~"):
             self._fenced, why = False, "a code fence"
         elif self._completed and said:
-            why = self._repeated(said) if self._repeats > 0 else None
+            why = (self._repeated(said) or self._once_more(said)) if self._repeats > 0 else None
             self._repeats -= 1
             self._completed = why is not None
         self.open = self._fenced or self._completed
         return line if why is None else Ignored(text=line, at=len(self._progress.verified), why=why)
+
+    def _once_more(self, said: str) -> str | None:
+        """Why the rest of a line that was completed is only a repetition: what is computed is the same."""
+        computed = self._due.decision is None
+        return "a verified line, repeated" if computed and self._rest(said) is not None else None
 
     # --- the due line ----------------------------------------------------------------------------
 

@@ -240,7 +240,7 @@ def cut_off(
     return exchange
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     text=st.sampled_from(list(EVERY)),
     place=st.floats(0, 1, exclude_max=True),
@@ -257,7 +257,7 @@ def test_every_step_is_delivered_once_however_the_answer_begins(
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     sample=samples(shuffle=False),
     place=st.floats(0, 1, exclude_max=True),
@@ -339,7 +339,7 @@ def spoiled(text: str, wrong: Sequence[tuple[float, str]]) -> str:
     return text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     text=st.sampled_from(list(EVERY)),
     place=st.floats(0, 1, exclude_max=True),
