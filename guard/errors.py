@@ -12,7 +12,8 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     │  ├─ UpstreamTimeout
     │  ├─ UpstreamStatusError
     │  │  └─ UpstreamBusy
-    │  └─ UpstreamProtocolError
+    │  ├─ UpstreamProtocolError
+    │  └─ UpstreamSpared
     └─ InvalidState         ourselves
 
 Each class says which HTTP `status` it is answered with and whether the same request may succeed
@@ -74,15 +75,24 @@ class ProcedureError(GuardError):
 
 
 class ConfigError(GuardError):
-    """The configuration cannot be used. `problems` are (path of the key, what is wrong) pairs."""
+    """The configuration cannot be used. `problems` are (path of the key, what is wrong) pairs.
+
+    `lines` are those of the file that the problems are about, None where one has none.
+    """
 
     status = 500
     retryable = False
 
-    def __init__(self, problems: Sequence[tuple[str, str]], *, file: str = "") -> None:
+    def __init__(
+        self, problems: Sequence[tuple[str, str]], *, file: str = "", lines: Sequence[int | None] = ()
+    ) -> None:
         self.problems = tuple(problems)
         self.file = file
-        places = (": ".join(filter(None, (file, *problem))) for problem in self.problems)
+        self.lines = tuple(lines) or (None,) * len(self.problems)
+        places = (
+            ": ".join(filter(None, (file if line is None else f"{file}:{line}", *problem)))
+            for line, problem in zip(self.lines, self.problems, strict=True)
+        )
         super().__init__("\n".join(places))
 
 
@@ -179,6 +189,18 @@ class UpstreamProtocolError(UpstreamError):
     status = 502
     retryable = True
     code = "upstream_protocol_error"
+
+
+class UpstreamSpared(UpstreamError):  # noqa: N818 (no error of the server's: it was not asked)
+    """The server was not asked, since it fails or had enough retries. `reason` is a label of metrics."""
+
+    status = 503
+    retryable = False
+    code = "upstream_spared"
+
+    def __init__(self, message: str, *, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.reason = reason
 
 
 class InvalidState(GuardError, AssertionError):  # noqa: N818 (a state, like asyncio's)

@@ -15,10 +15,10 @@ import uvloop
 from fastapi import FastAPI, Response
 from starlette.routing import Route
 
-from guard.config import Service
-from guard.errors import ConfigError
+from guard.config import Config, Service
 from guard.proxy import routes
 from guard.proxy.admission import Admission
+from guard.proxy.observe import Watch
 from guard.proxy.protocol import Protocol
 from guard.proxy.routes import Endpoint, Handler
 from guard.telemetry.metrics import CONTENT_TYPE
@@ -33,12 +33,12 @@ _QUIET: Final[dict[str, Any]] = {
 }
 
 
-def client_app(service: Service, admission: Admission) -> FastAPI:
+def client_app(service: Service, admission: Admission, watch: Watch) -> FastAPI:
     """Make what clients reach. Every path is plain ASGI, without FastAPI's per-request work."""
     app = FastAPI(title="stepguard", **_QUIET)
 
     def add(path: str, handle: Handler, *methods: str) -> None:
-        endpoint = Endpoint(service, admission, handle)
+        endpoint = Endpoint(service, admission, watch, handle)
         for prefix in ("/v1", "/p/{procedure}/v1"):
             app.router.routes.append(Route(prefix + path, endpoint, methods=methods or None))
 
@@ -46,7 +46,7 @@ def client_app(service: Service, admission: Admission) -> FastAPI:
     add("/models", routes.models, "GET")
     add("/models/{model:path}", routes.model, "GET")
     add("/{path:path}", routes.other)
-    app.router.routes.append(Route("/{path:path}", Endpoint(service, admission, routes.nothing)))
+    app.router.routes.append(Route("/{path:path}", Endpoint(service, admission, watch, routes.nothing)))
     return app
 
 
@@ -92,18 +92,18 @@ async def serve(
     had, and what `Service.start` raises; nothing is left running then.
     """
     settings = service.config
-    admission = Admission(settings.server.max_requests)
+    admission, watch = Admission(settings.server.max_requests), Watch()
     stop = stop or asyncio.Event()
     with (
-        _listening("server", settings.server.host, settings.server.port) as client,
-        _listening("admin", settings.admin.host, settings.admin.port) as admin,
+        _listening(settings, "server", settings.server.host, settings.server.port) as client,
+        _listening(settings, "admin", settings.admin.host, settings.admin.port) as admin,
         _signals(stop),
     ):
         await service.start()
         try:
             await _run(
                 [
-                    _Listener(client_app(service, admission), client),
+                    _Listener(client_app(service, admission, watch), client),
                     _Listener(admin_app(service, admission), admin),
                 ],
                 admission,
@@ -112,6 +112,7 @@ async def serve(
                 ready=lambda: ready and ready(Addresses(client=_url(client), admin=_url(admin))),
             )
         finally:
+            await watch.close()
             await service.close()
 
 
@@ -173,14 +174,13 @@ class _Listener(uvicorn.Server):
 
 
 @contextmanager
-def _listening(section: str, host: str, port: int) -> Iterator[socket.socket]:
+def _listening(config: Config, section: str, host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise ConfigError(
-            [(section, f"cannot listen on {host}:{port}: {error.strerror or error}")]
-        ) from error
+        problem = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise config.places.error([(section, problem)]) from error
     with listening:
         yield listening
 

@@ -42,6 +42,8 @@ from guard.trace.parser import read_line
 PASSES: Final = 2  # over the verified lines in one generation: a server may echo what a model repeats
 ASIDES: Final = 8  # lines that say nothing of the trace
 
+NO_LINE: Final = "no line of the trace"
+
 _BLANK: Final = " \t\r\n"
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})[A-Za-z0-9_+-]*")
 _PATH: Final = re.compile(r"[0-9]++[\[\].0-9]*+")
@@ -273,7 +275,7 @@ class Overlap:
         if not self._turn or said.startswith("@") or _NUMBERED.match(said):
             return None
         prose = next(filter(None, map(_valued, self._readings(said))), None) is None
-        return "no line of the trace" if prose else None
+        return NO_LINE if prose else None
 
 
 def _path(text: str) -> str:
