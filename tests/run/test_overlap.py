@@ -22,6 +22,7 @@ from guard.run.messages import (
     Emit,
     Ended,
     Finish,
+    Message,
     Observe,
     Open,
     Outcome,
@@ -269,7 +270,7 @@ def test_every_step_is_delivered_once_however_the_answer_begins(
 def test_so_is_every_step_of_procedures_that_nobody_thought_of(
     *, sample: Sample, place: float, target: Target, scaffold: bool, start: Start, size: int
 ) -> None:
-    messages = ({"role": "user", "content": "Go."},)
+    messages: tuple[Message, ...] = ({"role": "user", "content": "Go."},)
     asked = Job(program=sample.program, inputs=sample.inputs, messages=messages, nonce=NONCE)
     lines = render.trace(sample.program, sample.steps, NONCE).split("\n")[1:-2]
     steps = [(step, line) for (step, _), line in zip(sample.steps, lines, strict=True)]
