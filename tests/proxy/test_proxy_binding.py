@@ -321,11 +321,8 @@ So far so good.
 
 
 def test_a_policy_sets_the_form_of_the_trace_and_how_it_is_read(tmp_path: Path) -> None:
-    config = (
-        "policies:\n"
-        "  short: {trace: values, tolerant: true, content: trace, actions: [reject]}\n"
-        "  usual: {actions: [reject]}\n"
-    )
+    short = "{trace: values, tolerant: true, content: trace, actions: [reject]}"
+    config = f"policies: {{short: {short}, usual: {{actions: [reject]}}}}\n"
     control = {"procedure": "chain", "inputs": INPUTS, "policy": "short"}
 
     async def ask() -> None:
