@@ -18,6 +18,7 @@ from guard.run.messages import (
     Margin,
     Open,
     Outcome,
+    Raced,
     Result,
     RunError,
     StepClass,
@@ -170,6 +171,20 @@ def play_voted(observer: Observer) -> None:
     run.finished(finished(Outcome.ACCEPTED_FIRST, votes=votes, s1=StepClass.MODEL_DECIDED), 2.0)
 
 
+def play_raced(observer: Observer) -> None:
+    """Three lanes; the second one does something wrong, the third one wins."""
+    run = observer.run_started(info())
+    for generation in (1, 2, 3):
+        strategy = Strategy.INITIAL if generation == 1 else Strategy.RACE
+        run.opened(opened(generation, strategy, model="large" if generation == 1 else MODEL))
+    run.observed(violation(), 2)
+    run.closed(closed(2, Result.VIOLATION, completion=12, discarded=5))
+    run.closed(closed(3, completion=40))
+    run.closed(closed(1, Result.LOST, completion=30))
+    raced = Raced(lanes=3, lane=3, lost=((2, violation()),), generations_lost=frozenset({1, 2}))
+    run.finished(replace(finished(Outcome.ACCEPTED_FIRST), raced=raced), 2.0)
+
+
 def play_resumed(observer: Observer) -> None:
     run = observer.run_started(info())
     run.opened(opened())
@@ -243,6 +258,10 @@ PLAYS: Final[tuple[Callable[[Observer], None], ...]] = (
 def play_all(observer: Observer) -> None:
     for play in PLAYS:
         play(observer)
+    for state in ("open", "half_open", "closed", "open"):
+        observer.breaker_changed("main", state)
+    for reason in ("breaker", "budget"):
+        observer.upstream_spared("main", reason)
 
 
 def _write(run: RunObserver, paths: Iterable[str]) -> None:

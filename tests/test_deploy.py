@@ -33,6 +33,7 @@ from tests import happenings
 ROOT: Final = Path(__file__).parent.parent
 DEPLOY: Final = ROOT / "deploy"
 DEFAULTS: Final = Config.model_validate({})
+CASES: Final = Path(__file__).parent / "cases"
 DASHBOARD: Final = DEPLOY / "grafana" / "dashboards" / "fidelity-overview.json"
 
 Labels = Mapping[str, str]
@@ -158,7 +159,9 @@ def test_a_legend_and_a_grouping_name_labels_that_are_there(expression: str, leg
 @pytest.mark.parametrize(("expression", "legend"), list(targets()))
 def test_counters_are_only_ever_read_as_rates(expression: str, legend: str) -> None:
     rates = [node for node in nodes(expression, promql_parser.Call) if node.func.name in {"rate", "increase"}]
-    assert len(rates) == len(nodes(expression, promql_parser.VectorSelector))
+    gauges = {family.name for family in text_string_to_metric_families(SCRAPE) if family.type == "gauge"}
+    selected = [selector.name for selector in nodes(expression, promql_parser.VectorSelector)]
+    assert len(rates) == sum(name not in gauges for name in selected)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +173,7 @@ def test_counters_are_only_ever_read_as_rates(expression: str, legend: str) -> N
         ("Violations by kind", "stepguard_violations_total"),
         ("Tokens discarded", "stepguard_tokens_total"),
         ("Overhead p99", "stepguard_overhead_seconds_bucket"),
+        ("Breakers that are open", "stepguard_upstream_"),
     ],
 )
 def test_the_dashboard_answers_what_an_operator_asks_first(subject: str, metric: str) -> None:
@@ -235,6 +239,39 @@ def test_prometheus_scrapes_the_admin_listener() -> None:
     assert host in compose()
     assert int(port) == DEFAULTS.admin.port
     assert job.get("metrics_path", "/metrics") == "/metrics"
+
+
+def alerts() -> list[Any]:
+    rules = read_yaml("prometheus", "stepguard.rules.yml")
+    return [rule for group in rules["groups"] for rule in group["rules"]]
+
+
+def test_alerts_are_about_series_that_a_real_scrape_has() -> None:
+    known = series()
+    assert alerts()
+    for alert in alerts():
+        for selector in nodes(alert["expr"], promql_parser.VectorSelector):
+            assert any(
+                all(fits(labels, matcher) for matcher in selector.matchers.matchers)
+                for labels in known[selector.name]
+            )
+
+
+def test_prometheus_reads_the_rules_and_has_them_mounted() -> None:
+    (named,) = read_yaml("prometheus", "prometheus.yml")["rule_files"]
+    mounts = dict(volume.split(":")[:2] for volume in compose()["prometheus"]["volumes"])
+    assert mounts[f"./prometheus/{named}"] == f"/etc/prometheus/{named}"
+
+
+def test_alerts_are_raised_when_they_should_be(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool (of Prometheus)")
+    for file in (DEPLOY / "prometheus" / "stepguard.rules.yml", CASES / "upstream_alerts.yaml"):
+        shutil.copy(file, tmp_path)
+    command = [promtool, "test", "rules", "upstream_alerts.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_grafana_asks_prometheus_and_finds_the_dashboard() -> None:
@@ -469,8 +506,12 @@ def test_the_manual_explains_no_key_that_is_not_there() -> None:
     assert sorted(explained) == sorted(manual_rows())
 
 
+def examples() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+
+
 def test_the_manuals_configuration_can_be_served(tmp_path: Path) -> None:
-    [example] = re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+    example = examples()[0]
     shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
     (tmp_path / "stepguard.yaml").write_text(example)
     config = load_config(

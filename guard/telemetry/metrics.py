@@ -66,6 +66,8 @@ TOKEN_TYPES: Final = ("input", "output")
 VOTES: Final = ("agreed", "outvoted")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
+SPARED: Final = ("breaker", "budget")  # why an upstream was not asked
+BREAKER_STATES: Final = ("closed", "half_open", "open")
 MODES: Final = ("enforce", "observe")
 ANSWERS: Final = ("right", "wrong", "none", "unknown")
 
@@ -121,11 +123,16 @@ class Metrics(Observer):
     """Counts what it hears; `render` gives the text that Prometheus scrapes.
 
     `procedures` are the names that can be bound, each with the kinds of its steps; `models` the models
-    that upstreams are configured with.
+    that upstreams are configured with, `upstreams` their names.
     """
 
     def __init__(
-        self, procedures: Mapping[str, Collection[StepKind]], *, models: Collection[str], version: str
+        self,
+        procedures: Mapping[str, Collection[StepKind]],
+        *,
+        models: Collection[str],
+        version: str,
+        upstreams: Collection[str] = (),
     ) -> None:
         # Process-wide, and harmless: creation times would double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -133,6 +140,7 @@ class Metrics(Observer):
         self._declare_runs()
         self._declare_observations()
         self._declare_service(version)
+        self._declare_upstreams(upstreams)
         self._models = frozenset(models)
         self._codes: set[str] = set()
         self._tokens = self._token_children()
@@ -240,6 +248,24 @@ class Metrics(Observer):
         build.labels(version, platform.python_version()).set(1)
         ProcessCollector(registry=self.registry)
 
+    def _declare_upstreams(self, upstreams: Collection[str]) -> None:
+        self.spared = self._counter(
+            "stepguard_upstream_spared",
+            "Generations that were not opened: the upstream failed, or its retries were spent.",
+            "upstream",
+            "reason",
+        )
+        self.breaker = Gauge(
+            "stepguard_upstream_breaker",
+            "1 for the state that the circuit breaker of an upstream is in.",
+            ("upstream", "state"),
+            registry=self.registry,
+        )
+        for upstream in upstreams:
+            for reason in SPARED:
+                self.spared.labels(upstream, reason)
+            self.breaker_changed(upstream, "closed")
+
     def _counter(self, name: str, help: str, *labels: str) -> Counter:  # noqa: A002 (Prometheus' word)
         return Counter(name, help, labels, registry=self.registry)
 
@@ -279,6 +305,15 @@ class Metrics(Observer):
         self._unbound.requests[Outcome.PASSTHROUGH,].inc()
         self._unbound.duration.observe(duration_s)
 
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """See `Observer`."""
+        self.spared.labels(upstream, reason).inc()
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """See `Observer`."""
+        for known in BREAKER_STATES:
+            self.breaker.labels(upstream, known).set(known == state)
+
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""
         self._stages[stage].observe(seconds)
@@ -309,19 +344,19 @@ class _RunMetrics(RunObserver):
 
     def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
-        self._opened: tuple[Strategy, str] = (Strategy.INITIAL, OTHER)
-        self._generations: list[tuple[str, Usage, int]] = []
+        self._opened: dict[int, tuple[Strategy, str]] = {}
+        self._generations: list[tuple[int, str, Usage, int]] = []
         self._delivered = False
 
     def opened(self, command: Open) -> None:
-        self._opened = (command.strategy, command.model)
+        self._opened[command.generation] = (command.strategy, command.model)
 
     def closed(self, command: Close) -> None:
-        strategy, model = self._opened
+        strategy, model = self._opened.pop(command.generation, (Strategy.INITIAL, OTHER))
         self._procedure.attempts[strategy, command.result].inc()
-        self._generations.append((model, command.usage, command.discarded))
+        self._generations.append((command.generation, model, command.usage, command.discarded))
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (any will do)
         if isinstance(judgement, Violation):
             self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP, "enforce"].inc()
 
@@ -339,8 +374,10 @@ class _RunMetrics(RunObserver):
             self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
             self._procedure.voted[voted.margin,].inc()
         served = self._delivered or command.answer is not None
-        for model, usage, discarded in self._generations:
-            self._metrics.count_tokens(model, usage, discarded if served else usage.completion)
+        lost = frozenset[int]() if command.raced is None else command.raced.generations_lost
+        for number, model, usage, discarded in self._generations:
+            kept = served and number not in lost
+            self._metrics.count_tokens(model, usage, discarded if kept else usage.completion)
 
     def _count_steps(self, command: Finish) -> None:
         tally = Tally((self._kind(path), how) for path, how in command.classes.items())
@@ -362,7 +399,7 @@ class _ObservedMetrics(RunObserver):
     def __init__(self, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._procedure, self._kinds = procedure, kinds
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (there is none)
         if isinstance(judgement, Violation):
             self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP, "observe"].inc()
 

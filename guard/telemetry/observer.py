@@ -3,13 +3,14 @@
     observer = FanOut([metrics, spans])
     run = observer.run_started(info)        one bound request
     run.opened(command)                     before each generation
-    run.observed(judgement)                 for each `Observe`
+    run.observed(judgement, generation)     for each `Observe`
     run.closed(command)                     behind each generation
     run.emitted(command, elapsed_s)         for each `Emit`
     run.concluded(observation)              once, only in mode `observe`: what the look at it came to
     run.finished(command, duration_s)       exactly once, last
     observer.request_refused(refusal)       a request that never became a run and got an error
     observer.passthrough(status=..., duration_s=...)
+    observer.upstream_spared(upstream, reason), observer.breaker_changed(upstream, state)
 
 Observers are called from the event loop's thread, between two pieces of a stream: they return at once
 and never block.
@@ -117,10 +118,10 @@ class RunObserver:
         """Hear that a generation is opened."""
 
     def closed(self, command: Close) -> None:
-        """Hear that the open generation is closed; `command` says why and what it cost."""
+        """Hear that a generation is closed; `command` says why and what it cost."""
 
-    def observed(self, judgement: Judgement) -> None:
-        """Hear that a piece of the response was judged."""
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+        """Hear that a piece of the response was judged; 0 is the only generation that is open."""
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:
         """Hear that a step goes to the client, so many seconds after its request was read."""
@@ -149,6 +150,12 @@ class Observer:
 
     def passthrough(self, *, status: int, duration_s: float) -> None:
         """Hear that an unbound request was forwarded; `status` is what the upstream answered."""
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """Hear that a generation was not opened, since its upstream fails or had enough retries."""
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """Hear that the breaker of an upstream is now `closed`, `half_open` or `open`."""
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """Hear how long a request spent in a stage, summed; called once a request and stage."""
@@ -188,6 +195,16 @@ class FanOut(Observer):
         for observer in self.observers:
             tell = partial(observer.passthrough, status=status, duration_s=duration_s)
             self.isolate(observer.name, tell)
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.upstream_spared, upstream, reason)
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.breaker_changed, upstream, state)
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""
@@ -237,9 +254,9 @@ class _FanOutRun(RunObserver):
         for name, run in self._runs:
             self._isolate(name, run.closed, command)
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
         for name, run in self._runs:
-            self._isolate(name, run.observed, judgement)
+            self._isolate(name, run.observed, judgement, generation)
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:
         for name, run in self._runs:

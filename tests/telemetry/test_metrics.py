@@ -110,6 +110,17 @@ def test_votes_are_counted_and_how_each_was_settled(metrics: Metrics) -> None:
     assert total(metrics, "stepguard_attempts_total", strategy="vote", result="decided") == 2
 
 
+def test_what_lanes_of_a_race_wrote_that_lost_served_nobody(metrics: Metrics) -> None:
+    play.play_raced(metrics)
+    assert total(metrics, "stepguard_attempts_total", strategy="initial", result="lost") == 1
+    assert total(metrics, "stepguard_attempts_total", strategy="race", result="violation") == 1
+    assert total(metrics, "stepguard_attempts_total", strategy="race", result="pass") == 1
+    output = {"token_type": "output", "source": "reported"}
+    assert total(metrics, "stepguard_tokens_total", disposition="delivered", **output) == 40
+    assert total(metrics, "stepguard_tokens_total", disposition="discarded", **output) == 42
+    assert total(metrics, "stepguard_tokens_total", disposition="discarded", model="other", **output) == 30
+
+
 def test_each_expected_step_is_counted_once_by_its_kind_and_how_it_ended(metrics: Metrics) -> None:
     play.play_resumed(metrics)
     assert total(metrics, "stepguard_steps_total") == 5
