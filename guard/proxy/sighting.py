@@ -28,7 +28,7 @@ from guard.wire.encodings import READABLE, UndecodableError, decoded
 
 MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, before and after it is decoded
 MAX_WHOLE: Final = 2 * 1024 * 1024  # of one that is no stream: its JSON is read in one go
-MAX_TEXT: Final = 256 * 1024  # characters of it that the model wrote
+MAX_TEXT: Final = 128 * 1024  # characters of it that the model wrote
 MAX_LINE: Final = 16 * 1024  # characters of one line: it is read in one go
 
 _RESULTS: Final = {
