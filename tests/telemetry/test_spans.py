@@ -52,7 +52,9 @@ def test_a_request_that_was_observed_says_what_was_seen() -> None:
     checked, first, unsampled, second = spans_of(play.play_observed)
     assert checked.attributes is not None
     assert first.attributes is not None
-    seen = {name: checked.attributes.get(f"stepguard.observed.{name}") for name in ("result", "reading", "answer")}
+    seen = {
+        name: checked.attributes.get(f"stepguard.observed.{name}") for name in ("result", "reading", "answer")
+    }
     assert seen == {"result": "failed", "reading": "free", "answer": "wrong"}
     assert checked.attributes["stepguard.mode"] == "observe"
     assert checked.attributes["stepguard.request.outcome"] == "passthrough"
