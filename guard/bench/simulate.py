@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -143,8 +143,3 @@ def _baselines(scenario: Scenario) -> dict[str, Sample]:
 def _sample(rows: Iterable[Sequence[float]]) -> Sample:
     columns = zip(*rows, strict=True)
     return Sample(measures={name: spread(column) for name, column in zip(MEASURES, columns, strict=True)})
-
-
-def held(policy: Policy) -> Policy:
-    """Give the policy as it is for answers that leave in one piece."""
-    return replace(policy, deliver="hold_all")
