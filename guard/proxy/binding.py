@@ -18,6 +18,7 @@ from guard.errors import RequestError
 from guard.procedure.execute import Program
 from guard.procedure.types import Value
 from guard.proxy.answer_format import check_format
+from guard.run.ladders import named
 from guard.run.messages import Message, Target
 from guard.run.policy import Policy
 from guard.run.run import Job
@@ -247,7 +248,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
         program=program,
         inputs=program.accept({**given, **above}, moment),
         enforced=enforced,
-        targets=tuple(_targets(service, choice.route, request.model)),
+        targets=tuple(_targets(service, choice.route, request.model, enforced.policy)),
         instructions=bound.instructions,
         content=content,
         extra=extra,
@@ -326,12 +327,20 @@ def _last_message(program: Program, request: ChatRequest, given: Mapping[str, An
     return {left_out[0]: said[-1]} if len(left_out) == 1 and said and said[-1].strip() else {}
 
 
-def _targets(service: Service, route: Route | None, asked: str) -> Iterator[Target]:
-    """Give the upstreams in the order of fallback, each with the model that it is asked for."""
-    for index, name in enumerate(service.upstream_names(route)):
+def _targets(service: Service, route: Route | None, asked: str, policy: Policy) -> Iterator[Target]:
+    """Give the upstreams in the order of fallback, each with the model that it is asked for.
+
+    Behind them those that only the policy names stand by.
+    """
+    names = service.upstream_names(route)
+    for index, name in enumerate(names):
         target = service.upstreams[name].target
         routed = route.upstream_model if route and index == 0 else None
         yield replace(target, model=routed or target.model or asked)
+    for name in named(policy.rules):
+        if name not in names:
+            target = service.upstreams[name].target
+            yield replace(target, model=target.model or asked, standby=True)
 
 
 def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

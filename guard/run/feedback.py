@@ -1,6 +1,6 @@
-"""What the model is told in a dialogue turn when a trace has to be continued.
+"""What the model is told when a trace has to be continued: in a dialogue turn, or with its instructions.
 
-A turn names codes and step numbers, never what the model wrote: wrong text in the context breeds more of
+It names codes and step numbers, never what the model wrote: wrong text in the context breeds more of
 its kind, and foreign text is no instruction.
 """
 
@@ -33,18 +33,20 @@ _ADVICE: Final[Mapping[Kind, str]] = {
 }
 
 
+def told(kind: Kind, step: str) -> str:
+    """Say what was wrong: the code, the step where it was, "" for none, and what to do otherwise."""
+    return f"{kind.value}{f' at step {step}' if step else ''}. {_ADVICE[kind]}"
+
+
 def turn(*, step: str, begin: str, violation: tuple[Kind, str] | None, again: bool, line: str | None) -> str:
     """Write the user's turn that asks for the rest of a trace.
 
     `step` is the path of the step that is due. `begin` is the opening line, asked for where nothing
     stands yet; "" where something does. `violation` is the kind and step of what went wrong, None where
-    nothing did. `again` words it otherwise, for a second try. `line` is the beginning of the due line
+    that is not told. `again` words it otherwise, for a second try. `line` is the beginning of the due line
     where its operands are given.
     """
-    sentences: list[str] = []
-    if violation is not None:
-        kind, at = violation
-        sentences.append(f"{kind.value}{f' at step {at}' if at else ''}. {_ADVICE[kind]}")
+    sentences: list[str] = [] if violation is None else [told(*violation)]
     if begin:
         sentences.append(f"Write the trace from the beginning. Its first line is: {begin}")
     elif again:

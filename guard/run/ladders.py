@@ -107,3 +107,9 @@ def ladder(rules: Sequence[Rule], kind: Kind, step: StepKind | None) -> Ladder:
         if rule.fits(kind, step):
             return rule.ladder
     return LADDERS[kind]
+
+
+def named(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """Give the upstreams that rules fall back to by name, each once."""
+    rungs = (rung for rule in rules for rung in rule.ladder)
+    return tuple(dict.fromkeys(rung.upstream for rung in rungs if rung.upstream is not None))

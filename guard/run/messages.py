@@ -81,6 +81,7 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
+    `standby`: it is gone to only where a policy names it.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Target:
     prefill: bool
     dialect: Dialect | None
     temperature: float | None = None
+    standby: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

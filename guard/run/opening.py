@@ -45,12 +45,13 @@ class Reason:
     """Why a generation is opened, as far as its text depends on it.
 
     `cell` is the cell of the due line that is scaffolded, None for none. `violation` is what went wrong,
-    `again` says that the same was asked before.
+    if the model is to be told. `again` is how often the like was asked before, as far as that may change
+    the words.
     """
 
     cell: int | None = None
     violation: tuple[Kind, str] | None = None
-    again: bool = False
+    again: int = 0
 
 
 NO_REASON: Final = Reason()
@@ -92,7 +93,9 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself
     return Opening(
-        messages=job.messages if target.prefill else _dialogue(job, progress, due, reason, scaffold),
+        messages=(
+            _instructed(job, reason) if target.prefill else _dialogue(job, progress, due, reason, scaffold)
+        ),
         prefix=progress.verified + tail if target.prefill else "",
         tail=tail,
         grammar=grammar,
@@ -124,16 +127,23 @@ def _grammar(
     return text, narrowed.given, "" if narrowed.complete else narrowed.last
 
 
+def _instructed(job: Job, reason: Reason) -> tuple[Message, ...]:
+    """Say with the instructions what to mind, where the trace itself is prefilled."""
+    if reason.violation is None:
+        return job.messages
+    return _with_user_text(job.messages, feedback.told(*reason.violation))
+
+
 def _dialogue(
     job: Job, progress: Progress, due: Expected, reason: Reason, scaffold: str | None
 ) -> tuple[Message, ...]:
     """Ask in a turn of its own for what is left, where nothing can be prefilled."""
     stands = progress.verified.rstrip("\n")
-    if not stands and reason.violation is None:
+    if not stands and reason.violation is None and scaffold is None and not reason.again:
         return job.messages
     begin = "" if stands else progress.begin.rstrip("\n")
     turn = feedback.turn(
-        step=due.path, begin=begin, violation=reason.violation, again=reason.again, line=scaffold
+        step=due.path, begin=begin, violation=reason.violation, again=reason.again > 1, line=scaffold
     )
     if stands:
         said: Message = {"role": "assistant", "content": stands}
@@ -146,6 +156,8 @@ def _with_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message, 
     match messages:
         case (*before, {"role": "user", "content": str(content)} as last):
             return (*before, {**last, "content": f"{content}\n\n{text}"})
+        case (*before, {"role": "user", "content": list(parts)} as last):
+            return (*before, {**last, "content": [*parts, {"type": "text", "text": text}]})
         case _:
             return (*messages, {"role": "user", "content": text})
 

@@ -2,13 +2,18 @@
 
 What may be tried are the rungs of a ladder (see `guard.run.ladders`). At one step of one upstream the
 ladder is only ever climbed: an action is tried again until its cap is reached, then the next one. A
-fallback to the next upstream starts at the bottom again.
+fallback to another upstream starts at the bottom again, and there is no way back from it.
+
+Nothing here can go on for ever. A counted generation spends `attempts`. The other ones go on behind a cut:
+so often at one step of one upstream as their rung says, while steps are only left behind, but by a restart,
+which has a cap on each upstream, and upstreams only once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -17,11 +22,14 @@ from guard.dialect.lark import Level
 from guard.errors import UpstreamError
 from guard.procedure.model import StepKind
 from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
-from guard.run.messages import Strategy
+from guard.run.messages import Strategy, Target
 
 BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
 LONGEST_WAIT_S: Final = 10.0  # a server that asks for more is given up
 TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
+SAME: Final = (
+    3  # times that the same mistake is made at one step of one upstream, until that is the end of it
+)
 SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
 
@@ -86,11 +94,12 @@ class Attempt:
     """One generation, as the policy remembers it.
 
     `strategy` and `step` say why it was opened and at which step; `counted` whether because of a
-    violation. `kind`, `failed_at`, `step_kind` and `text` tell of the violation that ended it:
-    what it wrote behind `prefix`, up to the end of what was wrong. `kind` is None where it
-    ended otherwise. `delivered`: the client had received something by then. `scaffoldable`: the failed line
-    has operands that the model had to write itself. `repairable`: the guard knows the whole of that line.
-    `vote`: it ended with a line that was put to the vote, and may well say what another one said.
+    violation. `fault`: it was the network that ended it. `kind`, `failed_at`, `step_kind`, `found` and
+    `text` tell of the violation that ended it: what it wrote behind `prefix`, up to the end of what was
+    wrong. `kind` is None where it ended otherwise. `delivered`: the client had received something by then.
+    `scaffoldable`: the failed line has operands that the model had to write itself. `repairable`: the guard
+    knows the whole of that line. `written`: there is a text that could be released. `vote`: it ended with a
+    line that was put to the vote, and may well say what another one said.
     """
 
     upstream: int
@@ -98,13 +107,16 @@ class Attempt:
     step: str
     counted: bool
     prefix: str
+    fault: bool = False
     kind: Kind | None = None
     failed_at: str = ""
     step_kind: StepKind | None = None
+    found: str = ""
     text: str = ""
     delivered: bool = False
     scaffoldable: bool = False
     repairable: bool = False
+    written: bool = True
     vote: bool = False
 
 
@@ -112,50 +124,65 @@ class Attempt:
 class Choice:
     """What to do next, and in words why nothing gentler.
 
-    `counted`: a generation opened for it counts against `attempts`. `rest`: repair not only this line but
-    all that follow, up to the next one that the model has to decide.
+    `upstream` is the one that a fallback goes to. `counted`: a generation opened for it counts against
+    `attempts`. `rest`: repair not only this line but all that follow, up to the next one that the model has
+    to decide. `barred`: it was nothing gentler because no generation may be opened any more.
     """
 
     action: Action
+    upstream: int | None = None
     counted: bool = False
     rest: bool = False
+    barred: bool = False
     reason: str = ""
 
 
-def decide(policy: Policy, history: Sequence[Attempt], *, upstreams: int) -> Choice:
+def decide(
+    policy: Policy, history: Sequence[Attempt], *, upstreams: Sequence[Target], barred: str = ""
+) -> Choice:
     """Choose what to do about the violation that ended the last generation of `history`.
 
-    `upstreams` is how many there are; a fallback goes to the one behind the last generation's.
+    `upstreams` are all that the run may use. `barred` says why no further generation can be opened whatever
+    the policy would like; "": one can.
     """
     last = history[-1]
     assert last.kind is not None, "a generation that ended well needs no policy"
-    rungs = ladder(policy.rules, last.kind, last.step_kind)
-    counted = last.kind is not Kind.TRUNCATED
-    spent = counted and sum(attempt.counted for attempt in history) >= policy.attempts
+    case = _Case(policy, history, ladder(policy.rules, last.kind, last.step_kind), upstreams, barred)
     passed: list[str] = []
-    for rung in rungs[_climbed(rungs, history) :]:
+    for position in range(case.climbed, len(case.rungs)):
+        rung = case.rungs[position]
         if rung.action is Action.REJECT:
             break
-        why_not = _why_not(policy, rung, history, upstreams=upstreams, spent=spent)
+        why_not = case.why_not(position)
         if why_not is None:
-            counts = counted and rung.action in GENERATING
-            return Choice(action=rung.action, counted=counts, rest=spent, reason="; ".join(passed))
+            return Choice(
+                action=rung.action,
+                upstream=case.target(rung) if rung.action is Action.FALLBACK else None,
+                counted=case.counted and rung.action in GENERATING,
+                rest=rung.action is Action.REPAIR and case.is_spent,
+                reason="; ".join(passed),
+            )
         if why_not not in passed:
             passed.append(why_not)
-    return Choice(action=Action.REJECT, reason="; ".join(passed) or "the policy allows no retry")
+    reason = "; ".join(passed) or "the policy allows no retry"
+    return Choice(action=Action.REJECT, barred=barred in passed, reason=reason)
 
 
-def backtrack(policy: Policy, history: Sequence[Attempt], step: str) -> str | None:
-    """Why a decided step may not be asked for again after the procedure failed; None: it may."""
-    if sum(attempt.counted for attempt in history) >= policy.attempts:
-        return f"all {policy.attempts} attempts are spent"
-    if _identical(history):
-        return "the upstream gave an identical response again"
-    last = history[-1]
-    tried = [a for a in history if a.upstream == last.upstream and a.step == step and a.counted]
-    if len(tried) >= policy.attempts_per_step:
-        return f"step {step} was decided again {_often(len(tried))}"
-    return None
+def blamed(attempt: Attempt, *, step: str, kind: StepKind, value: str, delivered: bool) -> Attempt:
+    """Blame a generation for a decision of the model's behind which the procedure itself failed.
+
+    `value` is what was decided: one that the step does not allow, as it has turned out.
+    """
+    return replace(
+        attempt,
+        kind=Kind.INADMISSIBLE_VALUE,
+        failed_at=step,
+        step_kind=kind,
+        found=value,
+        delivered=delivered,
+        scaffoldable=False,
+        repairable=False,
+    )
 
 
 def pause(policy: Policy, error: UpstreamError, faults: int) -> float | None:
@@ -190,83 +217,207 @@ def seed(policy: Policy, asked: int | None, retries: int) -> int | None:
     return asked + retries if asked + retries < SEEDS else asked - retries
 
 
+def draws(history: Sequence[Attempt], strategy: Strategy) -> int:
+    """Count the generations up to the one to be opened, itself included, that were to bring something new.
+
+    After a fault of the network the same is asked for with the same seed, and so it is behind a decision.
+    """
+    return sum(attempt.strategy in _DRAWN for attempt in history) + (strategy in _DRAWN)
+
+
+_DRAWN: Final = frozenset(
+    {
+        *(Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD),
+        *(Strategy.RESTART, Strategy.FALLBACK, Strategy.VOTE),
+    }
+)
+
+
 def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: int) -> int:
     """Count the generations that were like one which is to be opened at a step.
 
-    A resume is like the generation that failed before it; a scaffolded line is not, it is easier. All
-    further votes are alike: nothing went wrong that a wilder one could mend.
+    A resume is like the generation that failed before it, told or not; a scaffolded line is not, it is
+    easier. After a fault of the network it is the one that could not end. All further votes are alike:
+    nothing went wrong that a wilder one could mend.
     """
-    alike = sum(a.strategy is strategy and a.step == step and a.upstream == upstream for a in history)
+    here = [a.strategy for a in history if (a.step, a.upstream) == (step, upstream)]
     match strategy:
-        case Strategy.RESUME | Strategy.RESTART:
-            return alike + 1
+        case Strategy.RESUME | Strategy.FEEDBACK:
+            return here.count(Strategy.RESUME) + here.count(Strategy.FEEDBACK) + 1
+        case Strategy.RESTART:
+            return here.count(Strategy.RESTART) + 1
         case Strategy.SCAFFOLD:
-            return alike
+            return here.count(Strategy.SCAFFOLD)
         case Strategy.VOTE:
             return 1
+        case Strategy.TRANSPORT:
+            return _tries_before_fault(history, step, upstream)
         case _:
             return 0
 
 
-def _climbed(rungs: Ladder, history: Sequence[Attempt]) -> int:
-    """Find the highest rung that was tried at this step: there is no way back down."""
-    tried = {attempt.strategy.value for attempt in _at_this_step(history)}
-    reached = [i for i, rung in enumerate(rungs) if rung.action.value in tried & _CLIMBED]
-    return max(reached, default=0)
+def _tries_before_fault(history: Sequence[Attempt], step: str, upstream: int) -> int:
+    for i in range(len(history) - 1, -1, -1):
+        attempt = history[i]
+        if (attempt.step, attempt.upstream) != (step, upstream):
+            break
+        if attempt.strategy is not Strategy.TRANSPORT:
+            return tries(history[:i], attempt.strategy, step, upstream)
+    return 0
 
 
-# A restart is not tried at one step, and a fallback begins anew.
-_CLIMBED: Final = frozenset({Action.RESUME.value, Action.SCAFFOLD.value})
+def further(history: Sequence[Attempt], upstreams: Sequence[Target]) -> int | None:
+    """Find the upstream that a run goes to from the last generation's; None: there is none left.
+
+    It is the first one that was not used yet and does not stand by for a policy that names it.
+    """
+    used = {attempt.upstream for attempt in history}
+    return next((i for i, one in enumerate(upstreams) if i not in used and not one.standby), None)
 
 
-def _at_this_step(history: Sequence[Attempt]) -> list[Attempt]:
-    """Pick the generations opened at the step that failed last, on the same upstream, for a like reason."""
-    last = history[-1]
-    counted = last.kind is not Kind.TRUNCATED
-    return [
-        attempt
-        for attempt in history
-        if (attempt.upstream, attempt.step, attempt.counted) == (last.upstream, last.failed_at, counted)
-    ]
+_CLIMBED: Final = (Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD)  # what is tried at one step
 
 
-def _identical(history: Sequence[Attempt]) -> bool:
-    """Whether the last generation repeated the one before it word for word."""
-    if len(history) < 2 or history[-1].vote:
-        return False
-    last, before = history[-1], history[-2]
-    return (last.upstream, last.prefix, last.text) == (before.upstream, before.prefix, before.text)
+class _Case:
+    """One violation and all that is known of what was tried before."""
 
+    def __init__(
+        self,
+        policy: Policy,
+        history: Sequence[Attempt],
+        rungs: Ladder,
+        upstreams: Sequence[Target],
+        barred: str,
+    ) -> None:
+        self.policy, self.history, self.rungs = policy, history, rungs
+        self.upstreams, self.barred = upstreams, barred
+        self.last = history[-1]
+        self.counted = self.last.kind is not Kind.TRUNCATED  # which is never the model's fault
+        here = [attempt for attempt in history if attempt.upstream == self.last.upstream]
+        self.of_upstream = here
+        self.at_step = Counter(
+            attempt.strategy.value
+            for attempt in here
+            if (attempt.step, attempt.counted) == (self.last.failed_at, self.counted)
+        )
+        self.restarts = sum(attempt.strategy is Strategy.RESTART for attempt in here)
 
-def _why_not(
-    policy: Policy, rung: Rung, history: Sequence[Attempt], *, upstreams: int, spent: bool
-) -> str | None:
-    """Why a rung cannot be taken; None: it can."""
-    if spent and rung.action in GENERATING:
-        return f"all {policy.attempts} attempts are spent"
-    last = history[-1]
-    cap = policy.attempts_per_step if rung.times is None else rung.times
-    match rung.action:
-        case Action.RESUME | Action.RESTART if _identical(history):
-            return "the upstream gave an identical response again"
-        case Action.RESUME | Action.SCAFFOLD if _times(rung, _at_this_step(history)) >= cap:
-            return f"{rung.action} was tried {_often(cap)} at this step"
-        case Action.SCAFFOLD if not last.scaffoldable:
+    @property
+    def climbed(self) -> int:
+        """The highest rung that was tried at this step: there is no way back down."""
+        return max(
+            (self._reached(action) for action in _CLIMBED if self.at_step[action.value]),
+            default=0,
+        )
+
+    def _reached(self, action: Action) -> int:
+        """The rung of an action that it has come to; 0 where it was tried by another ladder only."""
+        positions = [i for i, rung in enumerate(self.rungs) if rung.action is action]
+        tried = self.at_step[action.value]
+        return next((i for i in positions if tried <= self._cap(i)), max(positions, default=0))
+
+    def _cap(self, position: int) -> int:
+        """How often the action of a rung may have been tried when that rung is done."""
+        action = self.rungs[position].action
+        return sum(
+            self.policy.attempts_per_step if rung.times is None else rung.times
+            for rung in self.rungs[: position + 1]
+            if rung.action is action
+        )
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no violation may open a generation any more, but by a fallback."""
+        return bool(self._spent or self.barred or self._spent_here)
+
+    @property
+    def _spent(self) -> str:
+        counted = sum(attempt.counted for attempt in self.history)
+        spent = self.counted and counted >= self.policy.attempts
+        return f"all {self.policy.attempts} attempts are spent" if spent else ""
+
+    @property
+    def _spent_here(self) -> str:
+        name = self.upstreams[self.last.upstream].name
+        cap = self.policy.attempts_per_upstream.get(name)
+        if cap is None or not self.counted:
+            return ""
+        counted = sum(a.counted and self.upstreams[a.upstream].name == name for a in self.history)
+        return f"all {cap} attempts on this upstream are spent" if counted >= cap else ""
+
+    @property
+    def _stuck(self) -> str:
+        """The same mistake again and again: neither the place nor the value has changed."""
+        mistake = (self.last.kind, self.last.failed_at, self.last.found)
+        same = sum((a.kind, a.failed_at, a.found) == mistake for a in self.of_upstream)
+        return f"the same was wrong at this step {_often(same)}" if same >= SAME else ""
+
+    @property
+    def _repeats(self) -> str:
+        """The last generation repeated the one before it word for word."""
+        answered = [attempt for attempt in self.history if not attempt.fault]
+        if len(answered) < 2 or self.last.vote:
+            return ""
+        last, before = answered[-1], answered[-2]
+        same = (last.upstream, last.prefix, last.text) == (before.upstream, before.prefix, before.text)
+        return "the upstream gave an identical response again" if same else ""
+
+    def target(self, rung: Rung) -> int | None:
+        """The upstream that a fallback goes to; None: there is none."""
+        if rung.upstream is None:
+            return further(self.history, self.upstreams)
+        used = {attempt.upstream for attempt in self.history}
+        named = (i for i, one in enumerate(self.upstreams) if one.name == rung.upstream)
+        return next((i for i in named if i not in used), None)
+
+    def why_not(self, position: int) -> str | None:
+        """Why a rung cannot be taken; None: it can."""
+        rung = self.rungs[position]
+        if rung.action in GENERATING and (spent := self.barred or self._spent):
+            return spent
+        if rung.action in _ON_THIS_UPSTREAM and (ended := self._spent_here or self._stuck):
+            return ended
+        match rung.action:
+            case Action.RESUME | Action.FEEDBACK | Action.RESTART if repeats := self._repeats:
+                return repeats
+            case Action.RESUME | Action.FEEDBACK | Action.SCAFFOLD:
+                return self._why_not_at_step(position)
+            case Action.RESTART:
+                return self._why_no_restart(position)
+            case Action.FALLBACK if self.target(rung) is None:
+                return self._why_no_fallback(rung)
+            case Action.REPAIR if not self.last.repairable:
+                return "what the model decides cannot be repaired"
+            case Action.RELEASE if not self.last.written:
+                return "nothing was written that could be released"
+            case _:
+                return None
+
+    def _why_not_at_step(self, position: int) -> str | None:
+        action = self.rungs[position].action
+        if self.at_step[action.value] >= self._cap(position):
+            return f"{action} was tried {_often(self.at_step[action.value])} at this step"
+        if action is Action.SCAFFOLD and not self.last.scaffoldable:
             return "the line has no operands that could still be given"
-        case Action.RESTART if last.delivered:
+        return None
+
+    def _why_no_restart(self, position: int) -> str | None:
+        if self.last.delivered:
             return "steps were delivered, which forbids a restart"
-        case Action.RESTART if _times(rung, [a for a in history if a.upstream == last.upstream]) >= cap:
-            return f"restart was tried {_often(cap)}"
-        case Action.FALLBACK if last.upstream + 1 >= upstreams:
+        if self.restarts >= self._cap(position):
+            return f"restart was tried {_often(self.restarts)}"
+        return None
+
+    def _why_no_fallback(self, rung: Rung) -> str:
+        if rung.upstream is None:
             return "there is no further upstream"
-        case Action.REPAIR if not last.repairable:
-            return "what the model decides cannot be repaired"
-        case _:
-            return None
+        if self.upstreams[self.last.upstream].name == rung.upstream:
+            return "the run is on the upstream to fall back to"
+        known = any(one.name == rung.upstream for one in self.upstreams)
+        return "the upstream to fall back to was left" if known else "there is no upstream to fall back to"
 
 
-def _times(rung: Rung, attempts: Sequence[Attempt]) -> int:
-    return sum(attempt.strategy.value == rung.action.value for attempt in attempts)
+_ON_THIS_UPSTREAM: Final = GENERATING - {Action.FALLBACK}
 
 
 def _often(times: int) -> str:

@@ -43,7 +43,7 @@ from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
 from guard.run.generation import Generation
-from guard.run.ladders import Action
+from guard.run.ladders import GENERATING, Action
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -67,7 +67,7 @@ from guard.run.messages import (
     Waited,
 )
 from guard.run.opening import NO_REASON, Job, Reason, opening, scaffold_cell
-from guard.run.policy import Attempt, Choice, Policy
+from guard.run.policy import Attempt, Choice, Policy, Vary
 from guard.run.progress import Progress
 from guard.run.votes import Polls
 
@@ -102,7 +102,7 @@ class Run:
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
         self._faults: Counter[int] = Counter()  # by upstream
-        self._generations = self._retries = self._asked_again = 0
+        self._generations = self._retries = 0
         self._started = self._over = False
 
     def start(self) -> list[Command]:
@@ -195,7 +195,7 @@ class Run:
     def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
         if generation.done:
             return self._complete(generation)
-        self._history.append(generation.attempt())
+        self._history.append(replace(generation.attempt(), fault=True))
         self._faults[self._upstream] += 1
         pause = retry.pause(self._policy, error, self._faults[self._upstream])
         self._progress.rewind()
@@ -206,8 +206,9 @@ class Run:
             self._waiting = True
             return [closed, Wait(pause)]
         clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        if not clients and self._upstream + 1 < len(self._targets):
-            self._upstream += 1
+        further = None if clients else retry.further(self._history, self._targets)
+        if further is not None:
+            self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
         return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error))]
 
@@ -288,35 +289,49 @@ class Run:
             kind=violation.kind,
             failed_at=due.path,
             step_kind=due.kind,
+            found=violation.found,
             delivered=self._progress.delivered > 0,
             scaffoldable=cell is not None and (generation.scaffold or due.path not in generation.given),
             repairable=due.known,
         )
         self._history.append(attempt)
-        choice = retry.decide(self._policy, self._history, upstreams=len(self._targets))
+        choice = self._decide(generation)
         if choice.action is Action.RESTART:
-            self._progress.restart()
-            self._polls.forget()
+            self._restart()
         closed = self._close(generation, Result.VIOLATION)
-        reason = Reason(cell=cell, violation=(violation.kind, due.path))
-        return [closed, *self._act(choice, violation, reason)]
+        return [closed, *self._act(choice, violation, cell)]
 
-    def _act(self, choice: Choice, violation: Violation, reason: Reason) -> list[Command]:
+    def _restart(self) -> None:
+        self._progress.restart()
+        self._polls.forget()
+
+    def _decide(self, generation: Generation | None) -> Choice:
+        """Ask the policy, `generation` being the one that is still to be closed."""
+        left = self._left - (generation.cost.completion if generation is not None else 0)
+        barred = f"all {self._limit} tokens are spent" if left <= 0 else ""
+        return retry.decide(self._policy, self._history, upstreams=self._targets, barred=barred)
+
+    def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
         match choice.action:
+            case Action.REJECT | Action.RELEASE if choice.barred:
+                return [self._out_of_tokens()]
             case Action.REJECT | Action.RELEASE:
                 return [self._reject(violation, choice.reason)]
             case Action.REPAIR:
                 return self._repair(all_known=choice.rest)
-            case Action.SCAFFOLD:
-                return self._go_on(Strategy.SCAFFOLD, counted=choice.counted, reason=reason)
-            case Action.FALLBACK:
-                self._upstream += 1
-            case Action.RESUME | Action.RESTART | Action.FEEDBACK:
-                pass
             case _:
-                assert_never(choice.action)
-        strategy = Strategy(choice.action.value)
-        return self._go_on(strategy, counted=choice.counted, reason=replace(reason, cell=None))
+                mistake = (violation.kind, self._history[-1].failed_at)
+                return self._ask_again(choice, mistake, cell)
+
+    def _ask_again(self, choice: Choice, mistake: tuple[Kind, str], cell: int | None = None) -> list[Command]:
+        """Open the generation that the policy has chosen."""
+        if choice.upstream is not None:
+            self._upstream = choice.upstream
+        reason = Reason(
+            cell=cell if choice.action is Action.SCAFFOLD else None,
+            violation=mistake if choice.action is Action.FEEDBACK else None,
+        )
+        return self._go_on(Strategy(choice.action.value), counted=choice.counted, reason=reason)
 
     def _repair(self, *, all_known: bool) -> list[Command]:
         """Write the line that is due, or all that are known, in the guard's hand."""
@@ -329,21 +344,37 @@ class Run:
         assert failed is not None
         if generation is not None:
             self._history.append(generation.attempt())
-        last = self._progress.last_decided()
-        if last is None:
-            why: str | None = "no decision of the model's can still be asked for again"
-        else:
-            why = retry.backtrack(self._policy, self._history, self._progress.lines[last].step.path)
-            why = why or self._polls.strike(self._progress.lines[last])
-        if why is None:
-            self._progress.rewind(last)
-        commands: list[Command] = []
-        if generation is not None:
-            commands.append(self._close(generation, Result.DECIDED))
-        if why is None:
-            return commands + self._go_on(Strategy.RESUME, counted=True)
+        choice = self._blame_decision(generation)
+        again = choice is not None and choice.action in GENERATING
+        commands = [] if generation is None else [self._close(generation, Result.DECIDED)]
+        if choice is not None and again:
+            return commands + self._ask_again(choice, (Kind.INADMISSIBLE_VALUE, self._history[-1].failed_at))
+        why = "no decision of the model's can still be asked for again" if choice is None else choice.reason
         error = endings.procedure_failed(self._job.program.name, failed, why)
         return [*commands, self._finish(Outcome.REJECTED, error=error)]
+
+    def _blame_decision(self, generation: Generation | None) -> Choice | None:
+        """Choose how to ask again for the last decision, and go back to it; None: there is none."""
+        last = self._progress.last_decided()
+        if last is None:
+            return None
+        step = self._progress.lines[last].step
+        self._history[-1] = retry.blamed(
+            self._history[-1],
+            step=step.path,
+            kind=step.kind,
+            value=repr(step.value),
+            delivered=self._progress.delivered > 0,
+        )
+        choice = self._decide(generation)
+        if choice.action is Action.RESTART:
+            self._restart()
+        elif choice.action in GENERATING:
+            struck = self._polls.strike(self._progress.lines[last])
+            if struck is not None:
+                return replace(choice, action=Action.REJECT, reason=struck)
+            self._progress.rewind(last)
+        return choice
 
     # --- what to do ------------------------------------------------------------------------------
 
@@ -361,8 +392,7 @@ class Run:
         if self._progress.answered:
             return commands + self._answer()
         if self._left <= 0:
-            error = endings.out_of_tokens(self._job.program.name, self._due, self._limit)
-            return [*commands, self._finish(Outcome.REJECTED, error=error, finish_reason="length")]
+            return [*commands, self._out_of_tokens()]
         return [*commands, self._open(strategy, counted=counted, reason=reason)]
 
     def _write(self, step_class: StepClass, *, only_one: bool = False) -> list[Command]:
@@ -380,15 +410,13 @@ class Run:
         target = self._targets[self._upstream]
         step = self._due
         tries = retry.tries(self._history, strategy, step, self._upstream)
-        made = opening(
-            self._job, self._progress, target, self._policy.force, replace(reason, again=tries > 1)
-        )
+        again = tries if Vary.PHRASING in self._policy.vary else 0
+        made = opening(self._job, self._progress, target, self._policy.force, replace(reason, again=again))
         start = self._progress.verified + made.tail
         if made.tail:
             self._progress.begin_line(made.tail)
         self._generations += 1
         self._retries += counted
-        self._asked_again += strategy is Strategy.VOTE
         self._reason = reason
         self._generation = Generation(
             number=self._generations,
@@ -420,7 +448,7 @@ class Run:
                 tries,
             ),
             top_p=self._job.top_p,
-            seed=retry.seed(self._policy, self._job.seed, self._retries + self._asked_again),
+            seed=retry.seed(self._policy, self._job.seed, retry.draws(self._history, strategy)),
             resume_from=step,
             model=target.model,
         )
@@ -447,6 +475,10 @@ class Run:
     def _reject(self, violation: Violation, why: str) -> Finish:
         error = endings.rejected(self._job.program.name, violation.kind, violation.step, why)
         return self._finish(Outcome.REJECTED, error=error)
+
+    def _out_of_tokens(self) -> Finish:
+        error = endings.out_of_tokens(self._job.program.name, self._due, self._limit)
+        return self._finish(Outcome.REJECTED, error=error, finish_reason="length")
 
     def _finish(
         self, outcome: Outcome, *, error: RunError | None = None, finish_reason: str = "stop"

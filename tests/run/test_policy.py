@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import UpstreamBusy, UpstreamConnectError, UpstreamStatusError, UpstreamTimeout
-from guard.run.ladders import LADDERS, Action, always
-from guard.run.messages import Strategy
+from guard.procedure.model import StepKind
+from guard.run.ladders import LADDERS, Action, Rule, Rung, always
+from guard.run.ladders import named as names
+from guard.run.messages import Strategy, Target
 from guard.run.policy import (
     LONGEST_WAIT_S,
     Attempt,
     Choice,
     Policy,
-    backtrack,
+    Vary,
+    blamed,
     decide,
+    draws,
+    further,
     pause,
     seed,
     temperature,
@@ -25,9 +30,17 @@ from guard.run.policy import (
 )
 
 POLICY: Final = Policy()
+
+
+def several(number: int) -> list[Target]:
+    """So many upstreams."""
+    return [Target(name=f"up{i}", model="m", prefill=True, dialect=None) for i in range(number)]
+
+
 STRATEGY_OF: Final = {
     Action.RESUME: Strategy.RESUME,
     Action.SCAFFOLD: Strategy.SCAFFOLD,
+    Action.FEEDBACK: Strategy.FEEDBACK,
     Action.RESTART: Strategy.RESTART,
     Action.FALLBACK: Strategy.FALLBACK,
 }
@@ -45,6 +58,7 @@ def failed(
     scaffoldable: bool = True,
     repairable: bool = True,
     delivered: bool = True,
+    step_kind: StepKind | None = None,
 ) -> Attempt:
     """A generation that a violation ended; by default opened at the step where it failed."""
     opened = "1" if strategy in {Strategy.INITIAL, Strategy.RESTART} else at
@@ -56,23 +70,26 @@ def failed(
         prefix=f"up to {opened_at or opened}",
         kind=kind,
         failed_at=at,
+        step_kind=step_kind,
         text=f"text {number}",
+        found=f"found {number}",
         delivered=delivered,
         scaffoldable=scaffoldable,
         repairable=repairable,
     )
 
 
-def climb(kind: Kind, *, policy: Policy = POLICY, upstreams: int = 1, **facts: bool) -> list[Action]:
+def climb(kind: Kind, *, policy: Policy = POLICY, upstreams: int = 1, **facts: Any) -> list[Action]:
     """What is done about a model that makes the same mistake at the same step again and again."""
-    history = [failed(kind, **facts)]  # type: ignore[arg-type]
+    history = [failed(kind, **facts)]
     actions = []
     while True:
-        choice = decide(policy, history, upstreams=upstreams)
+        choice = decide(policy, history, upstreams=several(upstreams))
         actions.append(choice.action)
         if choice.action in {Action.REPAIR, Action.REJECT}:
             return actions
-        upstream = history[-1].upstream + (choice.action is Action.FALLBACK)
+        upstream = history[-1].upstream if choice.upstream is None else choice.upstream
+        assert (choice.action is FALLBACK) == (choice.upstream is not None)
         history.append(
             failed(
                 kind,
@@ -80,13 +97,14 @@ def climb(kind: Kind, *, policy: Policy = POLICY, upstreams: int = 1, **facts: b
                 upstream=upstream,
                 number=len(history),
                 counted=choice.counted,
-                **facts,  # type: ignore[arg-type]
+                **facts,
             )
         )
 
 
 RESUME, SCAFFOLD, RESTART = Action.RESUME, Action.SCAFFOLD, Action.RESTART
 FALLBACK, REPAIR, REJECT = Action.FALLBACK, Action.REPAIR, Action.REJECT
+FEEDBACK = Action.FEEDBACK
 
 CLIMBS = [
     (Kind.SKIPPED_STEP, [RESUME, RESUME, REPAIR]),
@@ -158,7 +176,7 @@ def test_a_list_of_actions_holds_for_every_kind() -> None:
 
 
 def test_a_list_may_reject_at_once() -> None:
-    choice = decide(Policy(rules=always([REJECT])), [failed(Kind.WRONG_VALUE)], upstreams=2)
+    choice = decide(Policy(rules=always([REJECT])), [failed(Kind.WRONG_VALUE)], upstreams=several(2))
     assert choice == Choice(action=REJECT, reason="the policy allows no retry")
 
 
@@ -168,9 +186,9 @@ def test_caps_count_by_step() -> None:
         failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="3"),
         failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="3", number=1),
     ]
-    assert decide(POLICY, history, upstreams=1).action is REPAIR
+    assert decide(POLICY, history, upstreams=several(1)).action is REPAIR
     further = failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="4", opened_at="3")
-    assert decide(POLICY, [*history, further], upstreams=1).action is RESUME
+    assert decide(POLICY, [*history, further], upstreams=several(1)).action is RESUME
 
 
 def test_there_is_no_way_back_down_at_one_step() -> None:
@@ -178,14 +196,14 @@ def test_there_is_no_way_back_down_at_one_step() -> None:
         failed(Kind.WRONG_EXPRESSION),
         failed(Kind.WRONG_VALUE, Strategy.SCAFFOLD),
     ]
-    assert decide(POLICY, history, upstreams=1).action is SCAFFOLD, "not a resume"
+    assert decide(POLICY, history, upstreams=several(1)).action is SCAFFOLD, "not a resume"
 
 
 def test_a_generation_behind_a_decision_is_no_try_at_the_step() -> None:
     history = [
         failed(Kind.SKIPPED_STEP, Strategy.DECISION, number=n, counted=False, opened_at="3") for n in range(3)
     ]
-    assert decide(POLICY, history, upstreams=1).action is RESUME
+    assert decide(POLICY, history, upstreams=several(1)).action is RESUME
 
 
 @pytest.mark.parametrize("repairable", [True, False])
@@ -194,27 +212,29 @@ def test_when_all_attempts_are_spent_the_rest_is_repaired_or_the_run_rejected(re
         failed(Kind.SKIPPED_STEP, Strategy.RESUME, at=str(n), number=n, repairable=repairable)
         for n in range(12)
     ]
-    before = decide(POLICY, history[1:], upstreams=1)
+    before = decide(POLICY, history[1:], upstreams=several(1))
     assert (before.action, before.rest) == (RESUME, False)
-    choice = decide(POLICY, history, upstreams=2)
+    choice = decide(POLICY, history, upstreams=several(2))
     assert (choice.action, choice.rest) == ((REPAIR, True) if repairable else (REJECT, False))
     assert "all 12 attempts are spent" in choice.reason
 
 
 def test_truncation_does_not_count_against_the_model() -> None:
     spent = [failed(Kind.SKIPPED_STEP, Strategy.RESUME, at=str(n), number=n) for n in range(12)]
-    choice = decide(POLICY, [*spent, failed(Kind.TRUNCATED, at="3", number=99)], upstreams=1)
+    choice = decide(POLICY, [*spent, failed(Kind.TRUNCATED, at="3", number=99)], upstreams=several(1))
     assert (choice.action, choice.counted) == (RESUME, False)
     resumed = failed(Kind.TRUNCATED, Strategy.RESUME, counted=False)
-    after = decide(POLICY, [resumed, failed(Kind.SKIPPED_STEP, Strategy.RESUME, number=1)], upstreams=1)
+    after = decide(
+        POLICY, [resumed, failed(Kind.SKIPPED_STEP, Strategy.RESUME, number=1)], upstreams=several(1)
+    )
     assert (after.action, after.counted) == (RESUME, True), "of the two resumes at this step one is left"
 
 
 def test_an_identical_response_spends_the_rung() -> None:
     first = failed(Kind.WRONG_VALUE, at="1", opened_at="1")
     again = replace(first, strategy=Strategy.RESUME, counted=True)
-    assert decide(POLICY, [first, again], upstreams=1).action is SCAFFOLD
-    choice = decide(Policy(rules=always([RESUME, RESTART])), [first, again], upstreams=1)
+    assert decide(POLICY, [first, again], upstreams=several(1)).action is SCAFFOLD
+    choice = decide(Policy(rules=always([RESUME, RESTART])), [first, again], upstreams=several(1))
     assert choice.action is REJECT
     assert "identical response" in choice.reason
 
@@ -223,7 +243,7 @@ def test_an_identical_response_spends_the_rung() -> None:
 def test_another_text_upstream_or_beginning_is_not_identical(change: dict[str, str]) -> None:
     first = failed(Kind.WRONG_VALUE, at="1", opened_at="1")
     again = replace(first, strategy=Strategy.RESUME, counted=True, **change)  # type: ignore[arg-type]
-    assert decide(POLICY, [first, again], upstreams=2).action is RESUME
+    assert decide(POLICY, [first, again], upstreams=several(2)).action is RESUME
 
 
 def test_a_rejection_says_why_nothing_gentler_was_left() -> None:
@@ -231,16 +251,142 @@ def test_a_rejection_says_why_nothing_gentler_was_left() -> None:
         failed(Kind.WRONG_BRANCH, Strategy.RESUME),
         failed(Kind.WRONG_BRANCH, Strategy.RESUME, number=1),
     ]
-    assert decide(POLICY, history, upstreams=1).reason == (
+    assert decide(POLICY, history, upstreams=several(1)).reason == (
         "resume was tried twice at this step; there is no further upstream"
     )
+
+
+# --- a ladder of one's own -----------------------------------------------------------------------
+
+
+def test_feedback_is_a_rung_like_any_other() -> None:
+    assert climb(Kind.WRONG_VALUE, policy=Policy(rules=always([RESUME, FEEDBACK, REPAIR]))) == [
+        *[RESUME, RESUME, FEEDBACK, FEEDBACK, REPAIR],
+    ]
+
+
+def test_an_action_may_come_twice_in_a_ladder() -> None:
+    policy = Policy(rules=always([Rung(RESUME, 1), Rung(FEEDBACK, 1), Rung(RESUME, 2), REPAIR]))
+    assert climb(Kind.WRONG_VALUE, policy=policy) == [RESUME, FEEDBACK, RESUME, RESUME, REPAIR]
+
+
+def test_times_of_a_rung_count_instead_of_the_policys() -> None:
+    policy = Policy(attempts_per_step=1, rules=always([Rung(RESUME, 3), SCAFFOLD]))
+    assert climb(Kind.WRONG_VALUE, policy=policy) == [RESUME, RESUME, RESUME, SCAFFOLD, REJECT]
+
+
+def test_the_first_rule_that_fits_counts() -> None:
+    rules = (
+        Rule(ladder=(Rung(REPAIR),), kinds=frozenset({Kind.WRONG_VALUE}), steps=frozenset({StepKind.RETURN})),
+        Rule(ladder=(Rung(RESUME, 1),), kinds=frozenset({Kind.WRONG_VALUE})),
+        Rule(ladder=(Rung(SCAFFOLD, 1),), steps=frozenset({StepKind.RETURN})),
+    )
+    policy = Policy(rules=rules)
+    assert climb(Kind.WRONG_VALUE, policy=policy, step_kind=StepKind.RETURN) == [REPAIR]
+    assert climb(Kind.WRONG_VALUE, policy=policy, step_kind=StepKind.ASSIGN) == [RESUME, REJECT]
+    assert climb(Kind.SKIPPED_STEP, policy=policy, step_kind=StepKind.RETURN) == [SCAFFOLD, REJECT]
+    assert climb(Kind.SKIPPED_STEP, policy=policy, step_kind=StepKind.ASSIGN) == climb(Kind.SKIPPED_STEP)
+    assert climb(Kind.MALFORMED, policy=policy, step_kind=None) == climb(Kind.MALFORMED)
+
+
+def test_a_fallback_goes_to_the_upstream_that_it_names_and_never_back() -> None:
+    policy = Policy(rules=always([Rung(FALLBACK, upstream="up2"), FALLBACK, REJECT]))
+    went = []
+    history = [failed(Kind.WRONG_VALUE)]
+    while (choice := decide(policy, history, upstreams=several(4))).upstream is not None:
+        went.append(choice.upstream)
+        history.append(
+            failed(Kind.WRONG_VALUE, Strategy.FALLBACK, upstream=choice.upstream, number=len(history))
+        )
+    assert went == [2, 1, 3]
+    assert choice.reason == "the upstream to fall back to was left; there is no further upstream"
+
+
+def test_an_upstream_that_stands_by_is_gone_to_only_by_its_name() -> None:
+    first, second, third = several(3)
+    upstreams = [first, replace(second, standby=True), third]
+    history = [failed(Kind.WRONG_VALUE)]
+    assert further(history, upstreams) == 2
+    assert further(history, upstreams[:2]) is None
+    named = Policy(rules=always([Rung(FALLBACK, upstream="up1")]))
+    assert decide(named, history, upstreams=upstreams).upstream == 1
+    assert named.rules[0].ladder[0].upstream in names(named.rules)
+
+
+def test_an_upstream_may_have_fewer_attempts_than_all_together() -> None:
+    policy = Policy(attempts_per_upstream={"up0": 1, "up1": 3}, attempts_per_step=9, rules=always([RESUME]))
+    assert climb(Kind.WRONG_VALUE, policy=policy) == [RESUME, REJECT]
+    policy = replace(policy, rules=always([RESUME, FALLBACK]))
+    assert climb(Kind.WRONG_VALUE, policy=policy, upstreams=2) == [
+        *[RESUME, FALLBACK],  # the fallback is the first of three there
+        *[RESUME, RESUME, REJECT],
+    ]
+
+
+def test_what_an_upstream_may_not_try_any_more_is_repaired_to_the_end() -> None:
+    policy = Policy(attempts_per_upstream={"up0": 1}, rules=always([RESUME, REPAIR]))
+    history = [failed(Kind.WRONG_VALUE), failed(Kind.WRONG_VALUE, Strategy.RESUME, number=1)]
+    choice = decide(policy, history, upstreams=several(1))
+    assert (choice.action, choice.rest) == (REPAIR, True)
+
+
+# --- the ends of the loop ------------------------------------------------------------------------
+
+
+def test_the_same_mistake_three_times_is_left_to_another_upstream_or_the_guard() -> None:
+    policy = Policy(attempts_per_step=9)
+    history = [
+        replace(failed(Kind.WRONG_VALUE, Strategy.RESUME, number=n), found="15" if n % 2 else "16")
+        for n in range(5)
+    ]
+    assert decide(policy, history[:4], upstreams=several(2)).action is RESUME
+    choice = decide(policy, history, upstreams=several(2))
+    assert (choice.action, choice.reason) == (FALLBACK, "the same was wrong at this step 3 times")
+    assert decide(policy, history, upstreams=several(1)).action is REPAIR
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"found": "16"},
+        {"kind": Kind.WRONG_EXPRESSION},
+        {"failed_at": "4"},
+        {"upstream": 1},
+    ],
+)
+def test_another_mistake_among_them_is_not_the_same(other: dict[str, Any]) -> None:
+    policy = Policy(attempts_per_step=9, rules=always([RESUME]))
+    same = [replace(failed(Kind.WRONG_VALUE, Strategy.RESUME, number=n), found="15") for n in range(3)]
+    assert decide(policy, same, upstreams=several(2)).action is REJECT
+    mixed = [replace(same[0], **other), *same[1:]]
+    assert decide(policy, mixed, upstreams=several(2)).action is RESUME
+
+
+def test_a_fault_of_the_network_between_them_does_not_hide_an_identical_response() -> None:
+    first = failed(Kind.WRONG_BRANCH, at="1", opened_at="1")
+    fault = Attempt(
+        upstream=0, strategy=Strategy.RESUME, step="1", counted=True, prefix=first.prefix, fault=True
+    )
+    again = replace(first, strategy=Strategy.TRANSPORT)
+    choice = decide(POLICY, [first, fault, again], upstreams=several(1))
+    assert choice.reason == "the upstream gave an identical response again; there is no further upstream"
+
+
+def test_where_no_generation_can_be_opened_only_the_guard_can_help() -> None:
+    history = [failed(Kind.WRONG_VALUE)]
+    choice = decide(POLICY, history, upstreams=several(2), barred="all tokens are spent")
+    assert (choice.action, choice.rest, choice.reason) == (REPAIR, True, "all tokens are spent")
+    history = [failed(Kind.WRONG_VALUE, repairable=False)]
+    choice = decide(POLICY, history, upstreams=several(2), barred="all tokens are spent")
+    assert (choice.action, choice.barred) == (REJECT, True)
+    assert not decide(Policy(rules=always([REJECT])), history, upstreams=several(2), barred="x").barred
 
 
 # --- the procedure's own failure -----------------------------------------------------------------
 
 
 def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Attempt:
-    return Attempt(
+    opened = Attempt(
         upstream=0,
         strategy=Strategy.RESUME if number else Strategy.INITIAL,
         step=at,
@@ -248,23 +394,38 @@ def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Att
         prefix="the same",
         text=text or f"decision {number}",
     )
+    return blamed(opened, step=at, kind=StepKind.EXTRACT, value=str(number), delivered=False)
 
 
 def test_a_decision_is_asked_for_again_as_often_as_a_step_may_be() -> None:
     history = [decided_again(n) for n in range(3)]
-    assert backtrack(POLICY, history[:1], "1") is None
-    assert backtrack(POLICY, history[:2], "1") is None
-    assert backtrack(POLICY, history, "1") == "step 1 was decided again twice"
+    actions = [decide(POLICY, history[: n + 1], upstreams=several(1)).action for n in range(3)]
+    assert actions == [RESUME, RESUME, REJECT]
+
+
+def test_then_another_upstream_is_asked() -> None:
+    history = [decided_again(n) for n in range(3)]
+    assert decide(POLICY, history, upstreams=several(2)).action is FALLBACK
 
 
 def test_the_same_decision_again_is_not_asked_for_a_third_time() -> None:
     history = [decided_again(0, text="x"), decided_again(1, text="x")]
-    assert backtrack(POLICY, history, "1") == "the upstream gave an identical response again"
+    choice = decide(POLICY, history, upstreams=several(1))
+    assert choice.reason == "the upstream gave an identical response again; there is no further upstream"
+
+
+def test_a_decision_is_asked_for_again_as_the_rule_for_its_kind_of_step_says() -> None:
+    rule = Rule(ladder=(Rung(FEEDBACK, 1),), steps=frozenset({StepKind.EXTRACT}))
+    history = [decided_again(n) for n in range(2)]
+    assert decide(Policy(rules=(rule,)), history[:1], upstreams=several(1)).action is FEEDBACK
+    never = Policy(rules=always([REJECT]))
+    assert decide(never, history[:1], upstreams=several(1)).reason == "the policy allows no retry"
 
 
 def test_asking_for_a_decision_again_counts_as_an_attempt() -> None:
     history = [decided_again(n, at=str(n)) for n in range(3)]
-    assert backtrack(Policy(attempts=2), history, "7") == "all 2 attempts are spent"
+    choice = decide(Policy(attempts=2), history, upstreams=several(1))
+    assert choice.reason == "all 2 attempts are spent"
 
 
 # --- faults, temperature, seed -------------------------------------------------------------------
@@ -329,3 +490,51 @@ def test_a_resume_is_like_what_failed_before_it_and_a_scaffold_is_not() -> None:
     assert tries(history, Strategy.RESUME, "3", 1) == 1
     assert tries(history, Strategy.FALLBACK, "3", 1) == 0
     assert tries(history, Strategy.DECISION, "3", 0) == 0
+
+
+def test_feedback_goes_on_where_a_resume_has_come_to() -> None:
+    history = [failed(Kind.WRONG_VALUE), failed(Kind.WRONG_VALUE, Strategy.RESUME)]
+    assert tries(history, Strategy.FEEDBACK, "3", 0) == tries(history, Strategy.RESUME, "3", 0) == 2
+    history.append(failed(Kind.WRONG_VALUE, Strategy.FEEDBACK))
+    assert tries(history, Strategy.RESUME, "3", 0) == 3
+
+
+def test_what_a_fault_ended_is_asked_for_once_more_as_it_was() -> None:
+    history = [failed(Kind.WRONG_VALUE), failed(Kind.WRONG_VALUE, Strategy.RESUME)]
+    for strategy in (Strategy.RESUME, Strategy.TRANSPORT, Strategy.TRANSPORT):
+        asked = tries(history, strategy, "3", 0)
+        fault = Attempt(upstream=0, strategy=strategy, step="3", counted=False, prefix="", fault=True)
+        history.append(fault)
+        assert tries(history, Strategy.TRANSPORT, "3", 0) == asked == 2
+        assert draws(history, Strategy.TRANSPORT) == 2
+    assert tries(history, Strategy.TRANSPORT, "4", 0) == 0
+
+
+SCHEDULE: Final = [Strategy.INITIAL, Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.SCAFFOLD]
+
+
+@pytest.mark.parametrize(
+    ("policy", "temperatures", "seeds"),
+    [
+        (Policy(), [0.2, 0.5, 0.65, 0.2, 0.5], [None] * 5),
+        (Policy(seed=40), [0.2, 0.5, 0.65, 0.2, 0.5], [40, 41, 42, 43, 44]),
+        (Policy(seed=40, temperatures=(0.1, 0.9)), [0.2, 0.9, 0.9, 0.2, 0.9], [40, 41, 42, 43, 44]),
+        (Policy(seed=40, temperatures=(None,)), [0.2] * 5, [40, 41, 42, 43, 44]),
+        (Policy(seed=40, temperatures=(0.3,)), [0.3] * 5, [40, 41, 42, 43, 44]),
+        (Policy(seed=40, vary=frozenset({Vary.TEMPERATURE})), [0.2, 0.5, 0.65, 0.2, 0.5], [40] * 5),
+        (Policy(seed=40, vary=frozenset({Vary.SEED})), [0.2] * 5, [40, 41, 42, 43, 44]),
+        (Policy(seed=40, vary=frozenset()), [0.2] * 5, [40] * 5),
+    ],
+)
+def test_a_schedule_says_temperature_and_seed_of_each_try(
+    policy: Policy, temperatures: list[float], seeds: list[int | None]
+) -> None:
+    history: list[Attempt] = []
+    asked: list[tuple[float | None, int | None]] = []
+    for strategy in SCHEDULE:
+        number = tries(history, strategy, "3", 0)
+        drawn = draws(history, strategy)
+        asked.append((temperature(policy, 0.2, number), seed(policy, None, drawn)))
+        history.append(failed(Kind.WRONG_VALUE, strategy))
+    assert asked == list(zip(temperatures, seeds, strict=True))
+    assert seed(replace(policy, vary=frozenset(Vary)), 7, 2) == 9, "the client's comes before the policy's"

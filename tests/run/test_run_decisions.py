@@ -391,7 +391,7 @@ def test_a_decision_that_lets_the_procedure_fail_thrice_ends_the_run() -> None:
     )
     assert play
     assert play.finish.error is not None
-    assert "decided again twice" in play.finish.error.message
+    assert "resume was tried twice at this step; there is no further upstream" in play.finish.error.message
 
 
 def test_the_same_failing_decision_twice_ends_the_run() -> None:

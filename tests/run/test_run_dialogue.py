@@ -64,15 +64,13 @@ def test_a_frame_that_is_opened_twice_in_one_answer_is_malformed() -> None:
     )
 
 
-def test_a_resume_is_a_turn_that_names_the_code_and_the_step_and_not_what_was_wrong() -> None:
+def test_a_resume_is_a_turn_that_asks_for_the_rest_and_says_nothing_of_what_was_wrong() -> None:
     client, said, turn = last_open(resumed()).messages
     assert client == CLIENT
     assert said == {"role": "assistant", "content": (BEGIN + LINES[0]).rstrip("\n")}
     assert turn["role"] == "user"
     text = str(turn["content"])
-    assert "wrong_value at step 2" in text
-    assert "Go on with step 2" in text
-    assert "15" not in text
+    assert text == "All steps above stand. Go on with step 2; do not repeat them, do not explain."
 
 
 def test_the_rest_alone_is_the_usual_answer() -> None:
@@ -185,9 +183,9 @@ def test_where_nothing_stands_the_turn_is_part_of_the_clients_last_message() -> 
     )
     (turn,) = last_open(play).messages
     assert turn["role"] == "user"
-    assert str(turn["content"]).startswith("Go.\n\nmalformed")
-    assert str(turn["content"]).endswith("Its first line is: @begin sums 3fa92c")
-    assert "Sure" not in str(turn["content"])
+    assert turn["content"] == (
+        "Go.\n\nWrite the trace from the beginning. Its first line is: @begin sums 3fa92c"
+    )
     assert (
         play
         >> says(TRACE)
@@ -201,7 +199,7 @@ def test_where_nothing_stands_the_turn_is_part_of_the_clients_last_message() -> 
     )
 
 
-def test_a_turn_of_its_own_follows_messages_that_do_not_end_in_a_plain_user_text() -> None:
+def test_where_nothing_stands_the_turn_is_one_more_part_of_a_message_of_parts() -> None:
     parts = {"role": "user", "content": [{"type": "text", "text": "Go."}]}
     play = (
         Playbook(sums(DIALOGUE, messages=(parts,)))
@@ -211,8 +209,25 @@ def test_a_turn_of_its_own_follows_messages_that_do_not_end_in_a_plain_user_text
         << closes(Result.VIOLATION)
         << opens(Strategy.RESUME)
     )
-    first, turn = last_open(play).messages
-    assert first == parts
+    (turn,) = last_open(play).messages
+    assert turn["content"] == [
+        {"type": "text", "text": "Go."},
+        {"type": "text", "text": f"Write the trace from the beginning. Its first line is: {BEGIN.rstrip()}"},
+    ]
+
+
+def test_a_turn_of_its_own_follows_messages_that_do_not_end_in_the_users() -> None:
+    said = ({"role": "user", "content": "Go."}, {"role": "assistant", "content": "With what?"})
+    play = (
+        Playbook(sums(DIALOGUE, messages=said))
+        << opens()
+        >> says("Sure!\n")
+        << violates(Kind.MALFORMED, "")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+    )
+    *first, turn = last_open(play).messages
+    assert tuple(first) == said
     assert turn["role"] == "user"
 
 

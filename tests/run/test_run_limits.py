@@ -17,6 +17,7 @@ from guard.errors import (
     UpstreamStatusError,
     UpstreamTimeout,
 )
+from guard.run.ladders import Action, always
 from guard.run.messages import (
     Cancelled,
     Failed,
@@ -101,12 +102,27 @@ def test_spent_tokens_end_the_run_as_truncated() -> None:
 
 def test_a_violation_with_the_last_token_is_no_reason_to_retry() -> None:
     assert (
-        Playbook(sums(max_tokens=20))
+        Playbook(sums(max_tokens=20, policy=Policy(rules=always([Action.RESUME, Action.FALLBACK]))))
         << opens()
         >> says(" a = 3 + 4 = 8\n", tokens=20)
         << violates(Kind.WRONG_VALUE, "1")
         << closes(Result.BUDGET_EXHAUSTED)
-        << finishes(Outcome.REJECTED)
+        << finishes(Outcome.REJECTED, finish_reason="length")
+    )
+
+
+def test_what_the_tokens_do_not_suffice_for_is_repaired_if_that_is_listed() -> None:
+    assert (
+        Playbook(sums(max_tokens=20))
+        << opens()
+        >> says(" a = 3 + 4 = 7\n2 b = 7 * 2 = 15\n", tokens=20)
+        << emits("1")
+        << violates(Kind.WRONG_VALUE, "2")
+        << closes(Result.BUDGET_EXHAUSTED)
+        << emits("2", StepClass.REPAIRED)
+        << emits("3", StepClass.REPAIRED)
+        << emits("4", StepClass.REPAIRED)
+        << finishes(Outcome.REPAIRED, answer="11")
     )
 
 

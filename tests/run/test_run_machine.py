@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Final
 from unittest import TestCase
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from guard.check.checker import Checker
-from guard.check.verdict import Verdict
+from guard.check.verdict import Kind, Verdict
 from guard.dialect.lark import Level
 from guard.errors import (
     UpstreamBusy,
@@ -21,9 +22,10 @@ from guard.errors import (
     UpstreamTimeout,
 )
 from guard.procedure.expected import Expected
+from guard.procedure.model import StepKind
 from guard.procedure.types import EnumType, Value
 from guard.run.endings import ACCEPTED
-from guard.run.ladders import Action, always
+from guard.run.ladders import Action, Rule, Rung, always
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -65,20 +67,35 @@ FAULTS: Final = (
 )
 TARGETS: Final = st.builds(
     Target,
-    name=st.just("x"),
+    name=st.sampled_from(["x", "y", "z"]),
     model=st.just("m"),
     prefill=st.booleans(),
     dialect=st.sampled_from([None, "gbnf"]),
     temperature=st.sampled_from([None, 0.0]),
+    standby=st.booleans(),
+)
+RUNGS: Final = st.builds(
+    Rung,
+    st.sampled_from(Action),
+    st.none() | st.integers(1, 3),
+    st.sampled_from([None, None, "x", "y", "nobody"]),
+)
+RULES: Final = st.builds(
+    Rule,
+    ladder=st.lists(RUNGS, min_size=1, max_size=5).map(tuple),
+    kinds=st.frozensets(st.sampled_from(Kind), max_size=2),
+    steps=st.frozensets(st.sampled_from([StepKind.ASSIGN, StepKind.EXTRACT]), max_size=1),
 )
 POLICIES: Final = st.builds(
     Policy,
     attempts=st.integers(0, 4),
     attempts_per_step=st.integers(1, 3),
+    attempts_per_upstream=st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 2)),
     transport_retries=st.integers(0, 2),
     rules=st.one_of(
         st.just(()),
         st.lists(st.sampled_from(Action), max_size=5, unique=True).map(always),
+        st.lists(RULES, max_size=3).map(tuple),
     ),
     force=st.sampled_from(Level),
     output_tokens=st.integers(20, 400),
@@ -96,7 +113,7 @@ class Upstream(RuleBasedStateMachine):
 
     @initialize(
         policy=POLICIES,
-        upstreams=st.lists(TARGETS, min_size=1, max_size=2),
+        upstreams=st.lists(TARGETS, min_size=1, max_size=3),
         max_tokens=st.none() | st.integers(1, 100),
     )
     def begin(self, policy: Policy, upstreams: list[Target], max_tokens: int | None) -> None:
@@ -267,6 +284,18 @@ class Upstream(RuleBasedStateMachine):
         asked = Counter(c.resume_from for c in opens if c.strategy is Strategy.VOTE)
         most = 0 if self.policy.votes is None else self.policy.votes.most - 1
         assert all(times <= most * restarts for times in asked.values())
+
+    @invariant()
+    def no_upstream_is_gone_back_to(self) -> None:
+        opens = [command for command in self.commands if isinstance(command, Open)]
+        falls = [command for command in opens if command.strategy is Strategy.FALLBACK]
+        assert len(falls) < len(self.targets)
+        for name, cap in self.policy.attempts_per_upstream.items():
+            counted = sum(
+                after.upstream == name and after.attempt > before.attempt for before, after in pairwise(opens)
+            )
+            arrivals = sum(command.upstream == name for command in falls)  # which no cap of its own forbids
+            assert counted <= cap + arrivals
 
     @invariant()
     def what_was_emitted_is_verified(self) -> None:
