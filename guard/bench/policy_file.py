@@ -31,7 +31,7 @@ def _lines(name: str, measured: Measured, advice: Recommendation) -> Iterator[st
     yield f"  {name}:"
     for key, value in advice.keys.items():
         yield f"    # {advice.reasons[key]}"
-        written = yaml.safe_dump({key: value}, width=WIDTH, default_flow_style=None, sort_keys=False)
+        written = yaml.safe_dump({key: value}, width=WIDTH, default_flow_style=False, sort_keys=False)
         yield from (f"    {line}" for line in written.splitlines())
     if not advice.keys:
         yield "    extends: default"

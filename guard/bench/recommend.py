@@ -56,22 +56,22 @@ class Recommendation:
     decided: float | None
 
 
-def recommend(measured: Measured, *, steps: int = STEPS, seed: int = 1) -> Recommendation:
+def recommend(measured: Measured, *, steps: int = STEPS, runs: int = RUNS, seed: int = 1) -> Recommendation:
     """Choose a policy. The same measurements give the same one."""
     seen = max(reversed(measured.seen), key=_first_tries)  # of equal ones, the more that is given
     keys: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for key, value, reason in _choices(measured, seen, steps):
         keys[key], reasons[key] = value, reason
-    scenario = _scenario(measured, seen, steps, seed)
+    scenario = replace(_scenario(measured, seen, steps), runs=runs, seed=seed)
     roomy = replace(PolicySettings(**keys).policy, attempts=1000, output_tokens=10**9, seconds=1e9)
-    for key, value, reason in _limits(simulate(roomy, scenario), steps):
+    for key, value, reason in _limits(simulate(roomy, scenario, beside=False), steps):
         keys[key], reasons[key] = value, reason
     return Recommendation(
         keys=keys,
         reasons=reasons,
         seen=seen,
-        expected=simulate(PolicySettings(**keys).policy, scenario),
+        expected=simulate(PolicySettings(**keys).policy, scenario, beside=False),
         steps=steps,
         decided=_decisions(seen, keys),
     )
@@ -87,25 +87,20 @@ _Choice = tuple[str, Any, str]  # key, value, why
 
 
 def _choices(measured: Measured, seen: Seen, steps: int) -> Iterable[_Choice]:
-    first = _first_tries(seen)
-    retry = seen.rate(Way.RETRY, seen.computed).estimate
-    scaffold = seen.rate(Way.SCAFFOLD, seen.computed).estimate
+    first, retry, scaffold = _first_tries(seen), _retry(seen), _scaffold(seen)
     retries = _retries(1 - first, 1 - retry, steps)
-    left = (1 - first) * (1 - retry) ** retries * (1 - scaffold)
+    left = (1 - first) * (1 - retry) ** retries * (1 - (scaffold or 0.0))
     if left > REPAIRS:
         yield (
             "compute",
             "guard",
             f"{left:.0%} of the steps would have to be repaired: only let the model decide",
         )
-    elif measured.abilities.grammar is Ability.WORKS:
-        yield "force", seen.level.value, f"right at the first try: {_compared(measured)}"
-    yield (
-        "attempts_per_step",
-        retries,
-        f"right at the first try {first:.1%}, at a retry {retry:.0%} (estimates)",
-    )
-    if left <= REPAIRS:
+    else:
+        if measured.abilities.grammar is Ability.WORKS:
+            yield "force", seen.level.value, f"right at the first try: {_compared(measured)}"
+        why = f"right at the first try {first:.1%}, at a retry {retry:.0%} (estimates)"
+        yield "attempts_per_step", retries, why
         yield from _rules(retry, scaffold)
     yield from _votes(seen)
     in_format = measured.seen[0].in_format.estimate
@@ -117,6 +112,16 @@ def _choices(measured: Measured, seen: Seen, steps: int) -> Iterable[_Choice]:
         )
 
 
+def _retry(seen: Seen) -> float:
+    return seen.rate(Way.RETRY, seen.computed).estimate
+
+
+def _scaffold(seen: Seen) -> float | None:
+    """Give the chance of a scaffolded line; None where none was seen, since operands are given anyway."""
+    rate = seen.rate(Way.SCAFFOLD, seen.computed)
+    return rate.estimate if rate.of else None
+
+
 def _compared(measured: Measured) -> str:
     return ", ".join(f"{_first_tries(seen):.1%} at `{seen.level.value}`" for seen in measured.seen)
 
@@ -126,8 +131,10 @@ def _retries(wrong: float, again: float, steps: int) -> int:
     return next((r for r in range(1, MOST_RETRIES) if (1 - wrong * again**r) ** steps >= SURE), MOST_RETRIES)
 
 
-def _rules(retry: float, scaffold: float) -> Iterable[_Choice]:
-    """Say where operands are given: as the default has it, at once, or not before retries were tried."""
+def _rules(retry: float, scaffold: float | None) -> Iterable[_Choice]:
+    """Say where operands are given: as the default has it, at once, or never."""
+    if scaffold is None:
+        return
     rest = ["fallback", "repair", "reject"]
     if scaffold > retry + CLEARLY and retry < DECIDED_WELL / 2:
         rule = {"violation": ["wrong_value", "wrong_expression"], "actions": ["scaffold", *rest]}
@@ -170,20 +177,19 @@ def _decisions(seen: Seen, keys: Mapping[str, Any]) -> float | None:
     return voted(worst, keys["votes"]["ahead"]) if "votes" in keys else worst
 
 
-def _scenario(measured: Measured, seen: Seen, steps: int, seed: int) -> Scenario:
+def _scenario(measured: Measured, seen: Seen, steps: int) -> Scenario:
     pace = Pace(
         first_s=measured.first_s,
         tokens_per_s=measured.tokens_per_s,
         line_tokens=measured.line_tokens,
     )
     habits = Habits(chances=_chances(seen, steps))
-    return Scenario(models=(habits,), pace=pace, prefill=measured.prefill, runs=RUNS, seed=seed)
+    return Scenario(models=(habits,), pace=pace, prefill=measured.prefill)
 
 
 def _chances(seen: Seen, steps: int) -> Chances:
     """Give a procedure the kinds of steps that can be computed in turn, each with its own chance."""
-    retry = seen.rate(Way.RETRY, seen.computed).estimate
-    scaffold = seen.rate(Way.SCAFFOLD, seen.computed).estimate
+    retry, scaffold = _retry(seen), _scaffold(seen)
     kinds = seen.computed or (Skill.ASSIGN,)
     each = [
         Chance(p=seen.rate(Way.FIRST, [skill]).estimate, retry=retry, scaffold=scaffold) for skill in kinds

@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace, out: Terminal) -> int:
     model = arguments.model or upstream.target.model
     if not model:
         raise ConfigError([("--model", f"is needed: upstream {upstream.target.name!r} names no model")])
+    if not arguments.out.absolute().parent.is_dir():
+        raise ConfigError([("--out", f"there is no folder {str(arguments.out.parent)!r}")])
     plan = Plan(model=model, runs=arguments.runs, seed=arguments.seed)
     if not arguments.json:
         most = plan.most_requests(grammar=upstream.target.dialect is not None)
