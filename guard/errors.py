@@ -74,15 +74,24 @@ class ProcedureError(GuardError):
 
 
 class ConfigError(GuardError):
-    """The configuration cannot be used. `problems` are (path of the key, what is wrong) pairs."""
+    """The configuration cannot be used. `problems` are (path of the key, what is wrong) pairs.
+
+    `lines` are those of the file that the problems are about, None where one has none.
+    """
 
     status = 500
     retryable = False
 
-    def __init__(self, problems: Sequence[tuple[str, str]], *, file: str = "") -> None:
+    def __init__(
+        self, problems: Sequence[tuple[str, str]], *, file: str = "", lines: Sequence[int | None] = ()
+    ) -> None:
         self.problems = tuple(problems)
         self.file = file
-        places = (": ".join(filter(None, (file, *problem))) for problem in self.problems)
+        self.lines = tuple(lines) or (None,) * len(self.problems)
+        places = (
+            ": ".join(filter(None, (file if line is None else f"{file}:{line}", *problem)))
+            for line, problem in zip(self.lines, self.problems, strict=True)
+        )
         super().__init__("\n".join(places))
 
 

@@ -23,6 +23,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from guard.config import Config, load_config
+from guard.config.policies import Entry
 from guard.telemetry.metrics import Metrics
 from guard.telemetry.spans import Spans
 from tests import happenings
@@ -401,6 +402,8 @@ def rows(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 def sections(annotation: Any) -> list[tuple[type[BaseModel], str]]:
     """The sections that a key holds, each with how its place is written: a name, an index, or nothing."""
+    if annotation is Entry:  # written as a word, or a word and a number
+        return []
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [(annotation, "")]
     inner = {dict: ".NAME", tuple: "[N]"}.get(get_origin(annotation), "")
@@ -438,6 +441,11 @@ def spelled(field: FieldInfo) -> str:
             return spelled(FieldInfo(default=default.get_secret_value()))
         case None | "" | ():
             return "unset"
+        case dict() if not default:
+            return "unset"
+        case frozenset() | tuple():
+            order = sorted(default) if isinstance(default, frozenset) else default
+            return f"`[{', '.join(one if isinstance(one, str) else json.dumps(one) for one in order)}]`"
         case bool():
             return f"`{str(default).lower()}`"
         case _:

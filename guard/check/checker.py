@@ -19,7 +19,7 @@ from enum import Enum, auto
 from typing import Final
 
 from guard.check import order
-from guard.check.compare import Fault, Finding, examine
+from guard.check.compare import Fault, Finding, examine, same_step
 from guard.check.quotes import Sources
 from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, retrace
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
@@ -27,7 +27,6 @@ from guard.errors import InvalidState
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
-from guard.procedure.values import equal
 from guard.trace import render
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
 from guard.trace.lines import LIMITS, Limits, Lines, RawLine
@@ -402,10 +401,7 @@ class Checker:
         """Whether a line says what a verified one said."""
         steps = retrace(self.program, self.inputs, self._walk.sent)
         expected = next(verified for verified in steps if verified.path == step.path)
-        finding = examine(expected, step, self._sources)
-        if expected.decision is None:
-            return finding.fault is None
-        return finding.value is not None and equal(finding.value, self._value(expected))
+        return same_step(expected, self._value(expected), step, self._sources)
 
     def _value(self, step: Expected) -> Value:
         """The value of a verified step."""

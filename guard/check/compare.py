@@ -57,6 +57,14 @@ def examine(expected: Expected, line: Line, sources: Sources) -> Finding:
     return Finding(fault=fault, value=_observed(expected, line))
 
 
+def same_step(expected: Expected, value: Value, line: Line, sources: Sources) -> bool:
+    """Whether a line says what a verified line of its step said: a computed one, or one of this value."""
+    finding = examine(expected, line, sources)
+    if expected.decision is None:
+        return finding.fault is None
+    return finding.value is not None and equal(finding.value, value)
+
+
 def same_head(expected: str, written: str) -> bool:
     """Whether two heads are the same. A loop's list may be an expression, which is compared as one."""
     if expected == written:

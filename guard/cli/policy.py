@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from guard.cli import simulate
 from guard.cli.terminal import Terminal
 from guard.config import Config, default_config, load_config
+from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
-from guard.config.service import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (it has no public name)

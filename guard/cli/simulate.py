@@ -16,8 +16,8 @@ from guard.bench.straight import WRONG
 from guard.check.verdict import Kind
 from guard.cli.terminal import Terminal, cut
 from guard.config import Config, load_config
+from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
-from guard.config.service import DEFAULT_POLICY
 from guard.errors import ConfigError
 
 DESCRIPTION: Final = """\

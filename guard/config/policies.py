@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from guard.check.verdict import Kind
 from guard.config.sections import Section
+from guard.config.words import shown
 from guard.dialect.lark import Level
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
@@ -19,6 +20,8 @@ Mode = Literal["enforce", "observe", "off"]
 MAX_TEMPERATURE: Final = 2.0
 MAX_RACE: Final = 8
 MAX_VOTES: Final = 99
+MAX_TOKENS: Final = 10_000_000
+MAX_SECONDS: Final = 86_400  # a day
 
 
 class Entry(Section):
@@ -40,18 +43,30 @@ class Entry(Section):
 
 def _entry(raw: Any) -> Any:
     match raw:
+        case Entry():
+            return raw
         case str():
             return {"action": raw}
-        case dict() if len(raw) == 1:
+        case dict() if len(raw) == 1 and "action" not in raw:
             ((action, what),) = raw.items()
             return {"action": action, ("upstream" if action == Action.FALLBACK else "times"): what}
-        case _:
+        case dict() if "action" in raw:
             return raw
+        case _:
+            found = shown(raw)
+            raise ValueError(f"expected one action, such as `resume` or `resume: 2`, found {found}")
+
+
+def _actions(raw: Any) -> Any:
+    if isinstance(raw, str):
+        raise ValueError(f"expected a list, such as [resume, repair, reject], found {raw!r}")  # noqa: TRY004
+    return raw
 
 
 Actions = Annotated[
     tuple[Annotated[Entry, BeforeValidator(_entry)], ...],
     Field(min_length=1),
+    BeforeValidator(_actions),
 ]
 
 
@@ -150,7 +165,7 @@ class PolicySettings(Section):
     vary: Annotated[
         frozenset[Vary],
         BeforeValidator(
-            lambda value: {True: tuple(Vary), False: ()}[value] if isinstance(value, bool) else value
+            lambda value: {True: tuple(Vary), False: ()}[value] if isinstance(value, bool) else _listed(value)
         ),
     ] = Field(
         default=frozenset(Vary),
@@ -178,9 +193,9 @@ class PolicySettings(Section):
         description="whether what is no line of the trace (a preamble, a code fence, prose) is left out",
     )
     output_tokens: int = Field(
-        default=8000, ge=1, description="tokens over all generations of one request, at most"
+        default=8000, ge=1, le=MAX_TOKENS, description="tokens over all generations of one request, at most"
     )
-    seconds: float = Field(default=120, gt=0, description="seconds for one request, at most")
+    seconds: float = Field(default=120, gt=0, le=MAX_SECONDS, description="seconds for one request, at most")
     deliver: Literal["hold_step", "hold_all", "pass_through"] = Field(
         default="hold_step",
         description=(
@@ -203,6 +218,7 @@ class PolicySettings(Section):
     commit_after_s: float = Field(
         default=10,
         ge=0,
+        le=MAX_SECONDS,
         description="seconds until a stream is opened with no step verified; later errors are sent in it",
     )
 

@@ -1,4 +1,4 @@
-"""From a file to a `Config`, or to every mistake in it at once, each with the path of its key.
+"""From a file to a `Config`, or to every mistake in it at once, each with its line and the path of its key.
 
 `${VAR}` and `${VAR:-default}` stand for variables of the environment anywhere in a value; `$${` is a
 plain `${`. They are put in after the text was read as YAML, so that a value cannot change its structure.
@@ -6,17 +6,20 @@ plain `${`. They are put in after the text was read as YAML, so that a value can
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from guard.config.policies import PolicySettings
+from guard.config.inherit import inherit
+from guard.config.places import Places
+from guard.config.policies import Entry, PolicySettings, RuleSettings, VotesSettings
+from guard.config.refuse import impossible
 from guard.config.settings import (
     Admin,
     Config,
@@ -27,14 +30,14 @@ from guard.config.settings import (
     ScriptedUpstream,
     Server,
 )
+from guard.config.words import Keys, nearest, shown, spelled_path, suggestion
 from guard.errors import ConfigError
+from guard.procedure.execute import Program
 
 MAX_FILE_BYTES = 1_000_000
 MAX_VALUES = 10_000  # in one file, aliases counted as often as they are used
-MAX_SHOWN = 60  # characters of what was found
 
 Problems = list[tuple[str, str]]  # (path of the key, what is wrong)
-Keys = tuple[int | str, ...]
 
 
 def load_config(path: Path, environment: Mapping[str, str] = os.environ) -> Config:
@@ -43,16 +46,28 @@ def load_config(path: Path, environment: Mapping[str, str] = os.environ) -> Conf
     Raises `ConfigError` with all that is wrong in the file, in the procedures and between them.
     """
     problems: Problems = []
+    places = Places(file=str(path))
     try:
-        raw = _Expansion(environment, problems).expand(*_parse(path))
+        values, variables, places = _parse(path)
+        raw = _Expansion(environment, problems).expand(values, variables)
     except RecursionError as error:
         raise ConfigError([("", "is nested too deeply")], file=str(path)) from error
     except ConfigError as error:
-        raise ConfigError(error.problems, file=str(path)) from error.__cause__
-    config = _validate(raw, path.parent, problems)
-    problems += _references(raw, _procedure_names(config, raw, path.parent, problems))
+        if error.file:
+            raise
+        raise places.error(error.problems) from error.__cause__
+    policies = _mapping(raw.get("policies"))
+    if policies:
+        inherited = inherit(policies)
+        problems += inherited.problems
+        raw = {**raw, "policies": inherited.policies}
+    config = _validate(raw, policies, path.parent, problems)
+    programs = _programs(config, raw, path.parent, problems)
+    problems += _references(raw, programs)
+    problems += impossible(raw, policies, programs)
     if problems or config is None:
-        raise ConfigError(problems, file=str(path))
+        raise places.error(problems)
+    config.read_from(places)
     return config
 
 
@@ -88,8 +103,8 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
-def _parse(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Give the values of a file and the variables that they hold, by their numbers in the marks."""
+def _parse(path: Path) -> tuple[dict[str, Any], list[str], Places]:
+    """Give the values of a file, their variables by the numbers in the marks, and where they stand."""
     try:
         raw = path.read_bytes()
         text = raw.decode("utf-8")
@@ -101,22 +116,34 @@ def _parse(path: Path) -> tuple[dict[str, Any], list[str]]:
         raise ConfigError([("", f"is larger than {MAX_FILE_BYTES} bytes")])
     variables: list[str] = []
 
-    def mark(found: re.Match[str]) -> str:
-        if found[1]:
-            return found[1]
-        variables.append(found[2])
-        return f"{_OPEN}{len(variables) - 1}{_CLOSE}"
+    folded: list[tuple[int, int]] = []
+    shorter = 0
 
+    def mark(found: re.Match[str]) -> str:
+        nonlocal shorter
+        if found[1]:
+            put = found[1]
+        else:
+            variables.append(found[2])
+            put = f"{_OPEN}{len(variables) - 1}{_CLOSE}"
+            if "\n" in found[0]:
+                folded.append((found.start() - shorter, found[0].count("\n")))
+        shorter += len(found[0]) - len(put)
+        return put
+
+    loader = _Loader(_VARIABLE.sub(mark, text))
+    places = Places(file=str(path), folded=tuple(folded))
     try:
-        values = yaml.load(_VARIABLE.sub(mark, text), _Loader) or {}  # noqa: S506 (a safe one)
+        root = loader.get_single_node()
+        values = (None if root is None else loader.construct_document(root)) or {}
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
-        key = f"line {place.line + 1}" if place else ""
         message = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError([(key, f"is not YAML: {message}")]) from error
+        lines = [places.of_mark(place) if place else None]
+        raise ConfigError([("", f"is not YAML: {message}")], file=str(path), lines=lines) from error
     if not isinstance(values, dict):
-        raise ConfigError([("", f"expected keys such as `upstreams:`, found {_shown(values)}")])
-    return values, variables
+        raise ConfigError([("", f"expected keys such as `upstreams:`, found {shown(values)}")])
+    return values, variables, replace(places, root=root)
 
 
 class _Expansion:
@@ -136,7 +163,7 @@ class _Expansion:
     def _value(self, value: Any, at: Keys) -> Any:
         self._left -= 1
         if self._left < 0:
-            raise ConfigError([(_path(at), f"more than {MAX_VALUES} values")])
+            raise ConfigError([(spelled_path(at), f"more than {MAX_VALUES} values")])
         match value:
             case str():
                 return _MARKED.sub(lambda found: self._variable(found, at), value)
@@ -155,7 +182,7 @@ class _Expansion:
         parts = _NAME.fullmatch(spelled)
         if parts is None:
             message = f"expected ${{NAME}} or ${{NAME:-default}}, found {'${' + spelled + '}'!r}"
-            self._problems.append((_path(at), message))
+            self._problems.append((spelled_path(at), message))
             return ""
         name, default = parts.groups()
         value = self._environment.get(name, "")
@@ -163,7 +190,7 @@ class _Expansion:
             return value
         if default is None:
             message = f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
-            self._problems.append((_path(at), message))
+            self._problems.append((spelled_path(at), message))
         return default or ""
 
 
@@ -179,84 +206,127 @@ _SECTIONS: Mapping[str, tuple[type[BaseModel], ...]] = {
 }
 
 
-def _validate(raw: dict[str, Any], folder: Path, problems: Problems) -> Config | None:
-    """Give the settings; None, with the problems added, where there are some."""
-    known = {key for key, _ in problems}  # what an unset variable leaves behind needs no second word
+def _validate(
+    raw: dict[str, Any], written: Mapping[str, Any], folder: Path, problems: Problems
+) -> Config | None:
+    """Give the settings; None, with the problems added, where there are some.
+
+    `written` are the policies without what they take over: that is wrong where it is written.
+    """
+    known = tuple(f"{key}." for key, _ in problems)  # what an unset variable leaves needs no second word
     try:
         return Config.model_validate(raw, context={"folder": folder})
     except ValidationError as error:
-        found = (_problem(details) for details in error.errors(include_url=False))
-        problems += [(key, message) for key, message in found if key not in known]
+        for details in error.errors(include_url=False):
+            at = details["loc"]
+            if at[:1] == ("policies",) and len(at) > 2 and not _wrote(written, at):
+                continue
+            if details["type"] == "too_short" and details["input"]:
+                continue  # it has items, which are wrong
+            key, message = _problem(details, raw)
+            if not any(other.startswith((f"{key}.", f"{key}[")) for other in known):
+                problems.append((key, message))
         return None
 
 
-def _problem(details: Mapping[str, Any]) -> tuple[str, str]:
+def _wrote(policies: Mapping[str, Any], at: Keys) -> bool:
+    return at[2] in _mapping(policies.get(str(at[1])))
+
+
+# What pydantic calls by the names of Python's types.
+_WORDS = {
+    "mapping of keys to values": "valid dictionary",
+    "valid list": "valid tuple",
+    "List should have at least 1 item": "Tuple should have at least 1 item after validation",
+}
+
+
+def _problem(details: Mapping[str, Any], raw: object) -> tuple[str, str]:
     at: Keys = details["loc"]
     if at[:1] == ("upstreams",) and len(at) > 2:
         at = at[:2] + at[3:]  # without the kind, which stands in no key
+    key = spelled_path(_as_written(at, raw))
     context, found = details.get("ctx", {}), details["input"]
     match details["type"]:
         case "extra_forbidden":
-            return _path(at), f"unknown key{_suggestion(str(at[-1]), _keys(at))}"
+            return key, f"unknown key{suggestion(str(at[-1]), _keys(at))}"
         case "missing":
-            return _path(at), "is required"
+            return spelled_path(at), "is required"
         case "union_tag_not_found":
-            return _path((*at, "kind")), f"is required: {context.get('expected_tags', 'one of the kinds')}"
+            return spelled_path(
+                (*at, "kind")
+            ), f"is required: {context.get('expected_tags', 'one of the kinds')}"
         case "union_tag_invalid":
-            return _path((*at, "kind")), f"expected {context['expected_tags']}, found {context['tag']!r}"
+            tag, tags = str(context["tag"]), context["expected_tags"]
+            return spelled_path((*at, "kind")), f"expected {tags}, found {tag!r}{_meant(tag, tags)}"
         case "value_error":
-            return _path(at), str(context["error"])
+            return key, str(context["error"])
         case _:
             message = str(details["msg"])
-            secret = any(str(key).startswith("api_key") for key in at)
-            tail = "" if secret else f", found {_shown(found)}"
-            return _path(at), message[0].lower() + message[1:] + tail
+            for ours, theirs in _WORDS.items():
+                message = message.replace(theirs, ours)
+            secret = any(str(part).startswith("api_key") for part in at)
+            tail = "" if secret else f", found {shown(found)}"
+            meant = _meant(found, context.get("expected", "")) if isinstance(found, str) else ""
+            return key, message[0].lower() + message[1:] + tail + meant
+
+
+def _meant(word: str, expected: object) -> str:
+    return nearest(word, re.findall("'([^']*)'", str(expected)))
+
+
+def _as_written(at: Keys, raw: object) -> Keys:
+    """Give the path of a key as it was written: `actions[1]` is an action, `actions[1].resume` its times."""
+    written: list[int | str] = []
+    for key in at:
+        match raw:
+            case dict() if key not in raw and written and isinstance(written[-1], int) and len(raw) == 1:
+                return (*written, *raw)
+            case dict():
+                raw = raw.get(key, raw.get(str(key)))
+            case list():
+                raw = raw[key] if isinstance(key, int) and key < len(raw) else None
+            case _:
+                return tuple(written)
+        written.append(key)
+    return tuple(written)
 
 
 def _keys(at: Keys) -> Iterator[str]:
     """Give the keys that could have stood where this one does."""
-    for section in (Config,) if len(at) == 1 else _SECTIONS.get(str(at[0]), ()):
+    for section in (Config,) if len(at) == 1 else _sections(at):
         yield from section.model_fields
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    known = sorted(set(known))
-    close = difflib.get_close_matches(word, known, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; there are: {', '.join(known)}" if known else "; there are none"
-
-
-def _path(at: Keys) -> str:
-    path = ""
-    for key in at:
-        path += f"[{key}]" if isinstance(key, int) else f".{key}" if path else key
-    return path
-
-
-def _shown(value: object) -> str:
-    spelled = repr(value)
-    return spelled if len(spelled) <= MAX_SHOWN else spelled[:MAX_SHOWN] + "..."
+def _sections(at: Keys) -> tuple[type[BaseModel], ...]:
+    within = [part for part in at[:-1] if isinstance(part, str)]
+    inner: dict[str, type[BaseModel]] = {"actions": Entry, "rules": RuleSettings, "votes": VotesSettings}
+    if within[0] == "policies" and len(within) > 2 and within[-1] in inner:
+        return (inner[within[-1]],)
+    return _SECTIONS.get(within[0], ())
 
 
 # --- what one place says of another --------------------------------------------------------------
 
 
-def _procedure_names(
+def _programs(
     config: Config | None, raw: dict[str, Any], folder: Path, problems: Problems
-) -> Iterable[str] | None:
-    """Give the names of the procedures, although other parts may be wrong; None: unknown."""
+) -> Mapping[str, Program] | None:
+    """Give the procedures, although other parts may be wrong; None: unknown."""
     try:
         if config is None:
             only = {"procedures": raw["procedures"]} if "procedures" in raw else {}
             config = Config.model_validate(only, context={"folder": folder})
-        names: Iterable[str] = config.programs
+        programs = config.programs
     except ValidationError:  # said already
         return None
     except ConfigError as error:
         problems += error.problems
         return None
-    return names
+    return programs
+
+
+_ONE = {"upstream": "upstream", "policies": "policy"}
 
 
 def _references(raw: Mapping[str, Any], procedures: Iterable[str] | None) -> Problems:
@@ -268,7 +338,7 @@ def _references(raw: Mapping[str, Any], procedures: Iterable[str] | None) -> Pro
 
     def refer(what: str, name: object, known: Iterable[str] | None, key: str) -> None:
         if isinstance(name, str) and known is not None and name not in known:
-            problems.append((key, f"there is no {what} {name!r}{_suggestion(name, known)}"))
+            problems.append((key, f"there is no {what} {name!r}{suggestion(name, known)}"))
 
     routes = raw.get("routes")
     places = [
@@ -278,9 +348,11 @@ def _references(raw: Mapping[str, Any], procedures: Iterable[str] | None) -> Pro
         section = _mapping(place)
         refer("policy", section.get("policy"), policies, f"{key}.policy")
         refer("procedure", section.get("procedure"), procedures, f"{key}.procedure")
-        names = section.get("upstream")
-        for name in names if isinstance(names, list) else [names]:
-            refer("upstream", name, upstreams, f"{key}.upstream")
+        for field, known in (("upstream", upstreams), ("policies", policies)):
+            names = section.get(field)
+            refer(_ONE[field], names, known, f"{key}.{field}")
+            for number, name in enumerate(names if isinstance(names, list) else ()):
+                refer(_ONE[field], name, known, f"{key}.{field}[{number}]")
         secret = section.get("api_key")
         if isinstance(secret, str) and secret not in (keys if isinstance(keys, list) else ()):
             problems.append((f"{key}.api_key", "is not one of server.api_keys"))

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class Section(BaseModel):
     """A section of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, values: Any) -> Any:
+        """Keep `attempts: true` from being read as 1."""
+        if not isinstance(values, dict):
+            return values
+        return {
+            name: str(value).lower() if isinstance(value, bool) and name in cls._numbers() else value
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def _numbers(cls) -> set[str]:
+        kinds = {name: _kinds(field.annotation) for name, field in cls.model_fields.items()}
+        return {name for name, found in kinds.items() if found & {int, float} and bool not in found}
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    return {annotation, *get_args(annotation)}
 
 
 Names = Annotated[

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
+from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
 from guard.config.settings import (
     Config,
@@ -29,8 +30,6 @@ from guard.trace.parser import Parser
 from guard.upstream import http, local, scripted
 from guard.upstream.base import Upstream
 from guard.upstream.model import resolve
-
-DEFAULT_POLICY = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
             key = f"upstreams.{name}.{'file' if isinstance(settings, ScriptedUpstream) else 'model'}"
             problems += [(key, f"{where}: {message}") for where, message in error.problems]
     if problems:
-        raise ConfigError(problems)
+        raise config.places.error(problems)
     Parser().feed("1 usual = 1\n?\n")  # compiles what reads traces: the first request shall not wait for it
     metrics = _metrics(config, programs, upstreams)
     policies = {

@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationInfo,
     field_validator,
 )
 
+from guard.config.places import Places
 from guard.config.policies import Mode, PolicySettings
 from guard.config.procedures import load_procedures
 from guard.config.sections import Names, Section
@@ -220,6 +222,16 @@ class Config(Section):
         default=(), description="what is done with requests, by the model they name"
     )
     defaults: Defaults = Defaults()
+    _places: Places = PrivateAttr(default_factory=Places)
+
+    @property
+    def places(self) -> Places:
+        """Where its keys stand, for mistakes that only show when what they name is made."""
+        return self._places
+
+    def read_from(self, places: Places) -> None:
+        """Say where it was read from."""
+        self._places = places
 
     @cached_property
     def programs(self) -> Mapping[str, Program]:

@@ -15,8 +15,7 @@ import uvloop
 from fastapi import FastAPI, Response
 from starlette.routing import Route
 
-from guard.config import Service
-from guard.errors import ConfigError
+from guard.config import Config, Service
 from guard.proxy import routes
 from guard.proxy.admission import Admission
 from guard.proxy.protocol import Protocol
@@ -95,8 +94,8 @@ async def serve(
     admission = Admission(settings.server.max_requests)
     stop = stop or asyncio.Event()
     with (
-        _listening("server", settings.server.host, settings.server.port) as client,
-        _listening("admin", settings.admin.host, settings.admin.port) as admin,
+        _listening(settings, "server", settings.server.host, settings.server.port) as client,
+        _listening(settings, "admin", settings.admin.host, settings.admin.port) as admin,
         _signals(stop),
     ):
         await service.start()
@@ -173,14 +172,13 @@ class _Listener(uvicorn.Server):
 
 
 @contextmanager
-def _listening(section: str, host: str, port: int) -> Iterator[socket.socket]:
+def _listening(config: Config, section: str, host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise ConfigError(
-            [(section, f"cannot listen on {host}:{port}: {error.strerror or error}")]
-        ) from error
+        problem = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise config.places.error([(section, problem)]) from error
     with listening:
         yield listening
 

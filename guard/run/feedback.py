@@ -58,5 +58,5 @@ def turn(*, step: str, begin: str, violation: tuple[Kind, str] | None, again: bo
             f"All steps above stand. Go on with step {step}; do not repeat them, do not explain."
         )
     if line is not None:
-        sentences.append(f"Its line begins: {line}")
+        sentences.append(f"Complete this line, then write the ones behind it: {line}")
     return "\n".join(sentences)

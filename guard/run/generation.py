@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from guard.errors import UpstreamError
 from guard.run.messages import Close, Result, Strategy, Usage
+from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
 
 
@@ -17,9 +18,8 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `overlap`: it may still repeat verified
-    lines, as answers to a dialogue turn do. `done`: all that it was opened for is there, and `tail` is what
-    came behind that.
+    given to read. `overlap` reads its first lines, where it goes on from something. `done`: all that it was
+    opened for is there, and `tail` is what came behind that.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Generation:
     scaffold: bool
     stop: str
     cut: bool
-    overlap: bool
+    overlap: Overlap | None
     max_tokens: int
     asked: int = 0
     pieces: list[str] = field(default_factory=list)  # of all that it has written

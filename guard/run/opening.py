@@ -61,7 +61,8 @@ NO_REASON: Final = Reason()
 class Opening:
     """The text of a generation that is to be opened.
 
-    `prefix` travels with the request; `tail` is what it says of the line that is due. `given` are the
+    `prefix` travels with the request; `tail` is what it says of the line that is due, `begun` the beginning
+    of that line that the model is given, there or in words. `given` are the
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
     generation is for, "" where it goes on to the answer.
     """
@@ -69,6 +70,7 @@ class Opening:
     messages: tuple[Message, ...]
     prefix: str
     tail: str
+    begun: str
     grammar: str | None
     given: frozenset[str]
     stop: str
@@ -98,6 +100,7 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
         ),
         prefix=progress.verified + tail if target.prefill else "",
         tail=tail,
+        begun=scaffold or tail,
         grammar=grammar,
         given=given if scaffold is None else given | {due.path},
         stop=stop,
@@ -138,7 +141,7 @@ def _dialogue(
     job: Job, progress: Progress, due: Expected, reason: Reason, scaffold: str | None
 ) -> tuple[Message, ...]:
     """Ask in a turn of its own for what is left, where nothing can be prefilled."""
-    stands = progress.verified.rstrip("\n")
+    stands = progress.verified.rstrip()  # chat templates trim it, or a model takes up the blanks
     if not stands and reason.violation is None and scaffold is None and not reason.again:
         return job.messages
     begin = "" if stands else progress.begin.rstrip("\n")

@@ -136,11 +136,6 @@ class Progress:
         """Write the closing line."""
         self.checker.feed(self.end)
 
-    def begin_line(self, text: str) -> None:
-        """Write the beginning of the line that is due, which the model goes on with."""
-        self._loose = True
-        self.checker.feed(text)
-
     def read(self, text: str, given: frozenset[str]) -> list[Judgement]:
         """Take a piece of what the model wrote, at most one line of it.
 

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
-from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
+from guard.check.verdict import Ignored, Judgement, Kind, Violation
 from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
@@ -66,7 +66,8 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.opening import NO_REASON, Job, Reason, opening, scaffold_cell
+from guard.run.opening import NO_REASON, Job, Opening, Reason, opening, scaffold_cell
+from guard.run.overlap import Overlap
 from guard.run.policy import Attempt, Choice, Policy, Vary
 from guard.run.progress import Progress
 from guard.run.votes import Polls
@@ -169,7 +170,14 @@ class Run:
     def _read(self, generation: Generation, piece: str) -> list[Command]:
         line = generation.line + piece
         generation.take(piece)
-        return self._judged(generation, self._progress.read(piece, generation.given), line)
+        if generation.overlap is None or not generation.overlap.open:
+            return self._judged(generation, self._progress.read(piece, generation.given))
+        if generation.overlap.waits(line):
+            return []
+        text = generation.overlap.read(line)
+        if isinstance(text, Ignored):
+            return [Observe(text)]
+        return self._judged(generation, self._progress.read(text, generation.given))
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
         generation.usage = event.usage
@@ -186,10 +194,12 @@ class Run:
         commands: list[Command] = []
         if not generation.line.strip():
             self._progress.rewind()  # the number that it was given is no line of its own
+        elif generation.overlap is not None and generation.overlap.open:
+            self._progress.read(generation.overlap.cut(generation.line), generation.given)
         while self._generation is generation and not generation.done:
             judgements = self._progress.close(finish_reason, generation.given)
             assert judgements, "the end of an unfinished trace is a violation"
-            commands += self._judged(generation, judgements, generation.line)
+            commands += self._judged(generation, judgements)
         return commands + (self._complete(generation) if self._generation is generation else [])
 
     def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
@@ -228,15 +238,10 @@ class Run:
 
     # --- what it means ---------------------------------------------------------------------------
 
-    def _judged(self, generation: Generation, judgements: list[Judgement], line: str) -> list[Command]:
+    def _judged(self, generation: Generation, judgements: list[Judgement]) -> list[Command]:
         """Draw the consequences of what the checker made of a line, or of the end."""
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
-        if violation is not None and generation.overlap and self._is_repetition(violation, line):
-            self._progress.rewind()
-            return [Observe(Ignored(text=line, at=violation.at, why="a verified line, repeated"))]
         settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
-        if any(isinstance(j, StepVerified) for j in judgements):
-            generation.overlap = False
         if self._progress.answered:
             generation.done = True
         elif violation is not None:
@@ -247,12 +252,6 @@ class Run:
             generation.done = True
             return settled  # delivered when it is known that the procedure does not fail behind it
         return settled + self._deliver()
-
-    def _is_repetition(self, violation: Violation, line: str) -> bool:
-        """Whether an answer to a dialogue turn says once more what stands already."""
-        if violation.kind is Kind.MALFORMED:
-            return line.strip() == self._progress.begin.strip()
-        return violation.kind is Kind.REPEATED_STEP
 
     def _at_stop(self, generation: Generation) -> bool:
         """Whether the last line is the last one that the generation was opened for."""
@@ -413,8 +412,6 @@ class Run:
         again = tries if Vary.PHRASING in self._policy.vary else 0
         made = opening(self._job, self._progress, target, self._policy.force, replace(reason, again=again))
         start = self._progress.verified + made.tail
-        if made.tail:
-            self._progress.begin_line(made.tail)
         self._generations += 1
         self._retries += counted
         self._reason = reason
@@ -429,7 +426,7 @@ class Run:
             scaffold=reason.cell is not None,
             stop=made.stop,
             cut=self._policy.force is Level.VALUES,
-            overlap=not target.prefill and bool(self._progress.verified),
+            overlap=self._overlap(made, target),
             max_tokens=self._left,
             asked=made.tokens,
         )
@@ -453,6 +450,12 @@ class Run:
             model=target.model,
         )
 
+    def _overlap(self, made: Opening, target: Target) -> Overlap | None:
+        if not self._progress.verified:
+            return None
+        turn = not target.prefill or self._policy.tolerant
+        return Overlap(self._progress, tail=made.tail, begun=made.begun, turn=turn)
+
     def _close_open(self, result: Result) -> list[Command]:
         self._waiting = False
         return [] if self._generation is None else [self._close(self._generation, result)]
@@ -463,7 +466,8 @@ class Run:
         self._usage.append(generation.cost)
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
-        kept = max(0, len(self._progress.verified) - len(generation.prefix))
+        lent = 0 if generation.overlap is None else generation.overlap.lent
+        kept = max(0, len(self._progress.verified) - len(generation.prefix) - lent)
         return generation.close(result, kept=kept, error=error)
 
     def _answer(self) -> list[Command]:

@@ -61,6 +61,13 @@ def problems(folder: Path, text: str, environment: dict[str, str] | None = None)
     return dict(caught.value.problems)
 
 
+def said(folder: Path, text: str) -> list[str]:
+    """What is printed of a file that is wrong, without the name of its folder."""
+    with pytest.raises(ConfigError) as caught:
+        read(folder, text)
+    return [line.removeprefix(f"{folder}/") for line in str(caught.value).splitlines()]
+
+
 def test_the_documented_file_is_read(folder: Path) -> None:
     config = read(folder, WHOLE)
     assert list(config.programs) == ["chain"]
@@ -166,10 +173,11 @@ def test_every_mistake_is_named_at_once_with_the_path_of_its_key(folder: Path) -
           third: {base_url: http://a}
         policies:
           default: {actions: [resume, pray], seconds: .inf, mode: strict}
+          other: {actions: [{rezume: 2}, {resume: 0}, {action: scafold}, 5, {resume: 1, repair: 1}]}
         routes:
           - {procedure: chian, upstream: mian, policy: defualt, upstream_model: 3}
           - {upstream_model: gpt-x}
-        defaults: {mode: observe, upstream: [main, elsewhere]}
+        defaults: {mode: observed, upstream: [main, elsewhere]}
         """,
     )
     assert found["sever"] == "unknown key; did you mean 'server'?"
@@ -180,16 +188,23 @@ def test_every_mistake_is_named_at_once_with_the_path_of_its_key(folder: Path) -
     assert "expected a URL" in found["upstreams.main.base_url"]
     assert found["upstreams.main.api_kye"] == "unknown key; did you mean 'api_key'?"
     assert "'vllm'" in found["upstreams.other.kind"]
+    assert "did you mean" not in found["upstreams.other.kind"]
     assert "is required" in found["upstreams.third.kind"]
     assert "'pray'" in found["policies.default.actions[1]"]
     assert "finite" in found["policies.default.seconds"]
-    assert found["policies.default.mode"].startswith("unknown key; ")
+    assert found["policies.default.mode"].endswith("'observe' or 'off', found 'strict'")
+    assert found["policies.other.actions[0].rezume"].endswith("found 'rezume'; did you mean 'resume'?")
+    assert "greater than or equal to 1" in found["policies.other.actions[1].resume"]
+    assert found["policies.other.actions[2].action"].endswith("did you mean 'scaffold'?")
+    assert found["policies.other.actions[3]"].endswith("such as `resume` or `resume: 2`, found 5")
+    assert found["policies.other.actions[4]"].startswith("expected one action")
+    assert "policies.other.actions" not in found
     assert found["routes[0].upstream"] == "there is no upstream 'mian'; did you mean 'main'?"
     assert found["routes[0].policy"] == "there is no policy 'defualt'; did you mean 'default'?"
     assert "valid string" in found["routes[0].upstream_model"]
     assert "needs a procedure" in found["routes[1].upstream_model"]
-    assert "'enforce' or 'off'" in found["defaults.mode"]
-    assert "'elsewhere'" in found["defaults.upstream"]
+    assert found["defaults.mode"].endswith("found 'observed'; did you mean 'observe'?")
+    assert "'elsewhere'" in found["defaults.upstream[1]"]
 
 
 def test_an_unknown_procedure_is_named_where_the_procedures_are_right(folder: Path) -> None:
@@ -234,30 +249,28 @@ def test_a_key_is_never_shown(folder: Path) -> None:
 
 
 def test_a_key_that_occurs_twice_is_an_error(folder: Path) -> None:
-    found = problems(folder, "server: {port: 1}\nserver: {port: 2}")
-    assert found == {"line 2": "is not YAML: the key 'server' occurs twice"}
+    found = said(folder, "server: {port: 1}\nserver: {port: 2}")
+    assert found == ["stepguard.yaml:2: is not YAML: the key 'server' occurs twice"]
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "said"),
+    ("text", "beginning"),
     [
-        ("server: [", "line 1", "is not YAML"),
-        ("- 1", "", "expected keys"),
-        ("server: !!python/object/apply:os.system ['true']", "line 1", "is not YAML"),
-        ("[" * 10_000, "", "nested too deeply"),
-        ("a: &a [*a]", "", "nested too deeply"),
-        ("a: &a {b: *a}", "", "nested too deeply"),
+        ("server: [", "stepguard.yaml:1: is not YAML"),
+        ("a: 1\nb: ${X:-1\n2}\nc: [", "stepguard.yaml:4: is not YAML"),
+        ("- 1", "stepguard.yaml: expected keys"),
+        ("server: !!python/object/apply:os.system ['true']", "stepguard.yaml:1: is not YAML"),
+        ("[" * 10_000, "stepguard.yaml: is nested too deeply"),
+        ("a: &a [*a]", "stepguard.yaml: is nested too deeply"),
+        ("a: &a {b: *a}", "stepguard.yaml: is nested too deeply"),
         ("a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
             f"{y}: &{y} [{', '.join(['*' + x] * 10)}]\n" for x, y in zip("abcdef", "bcdefg", strict=True)
-        ), None, "more than 10000 values"),
+        ), "stepguard.yaml:1: d[7]"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_configuration_is_refused(
-    folder: Path, text: str, key: str | None, said: str
-) -> None:
-    found = problems(folder, text)
-    assert said in next(iter(found.values()))
-    assert key is None or key in found
+def test_a_file_that_is_no_configuration_is_refused(folder: Path, text: str, beginning: str) -> None:
+    [found] = said(folder, text)
+    assert found.startswith(beginning)
 
 
 def test_off_is_a_word_and_not_a_truth_value(folder: Path) -> None:
@@ -304,6 +317,123 @@ def test_a_file_of_many_megabytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("#" * 1_000_001)
     with pytest.raises(ConfigError, match="larger than"):
         load_config(tmp_path / "c.yaml")
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+
+def test_every_mistake_has_its_line_and_they_come_in_their_order(folder: Path) -> None:
+    (folder / "procedures" / "bad.proc").write_text("procedure bad(a: int) -> int\n  return b\n")
+    text = """\
+    server:
+      port: 99999
+      api_keys: ["${UNSET}"]
+    sever: {}
+    procedures:
+      - procedures/
+      - nowhere/
+    upstreams:
+      main:
+        kind: generic
+      third: {kind: scripted, file: 3,
+        fiel: x}
+    policies:
+      strict:
+        actions:
+          - resume
+          - pray
+        attempts: true
+        retries: 3
+      lax:
+        deliver: pass_through
+        mode: enforce
+    routes:
+      - model: x
+        policy: strikt
+      - {model: y,
+         upstream: [main,
+                    other],
+         api_key: k}
+    """
+    found = [line for line in said(folder, text) if line.startswith("stepguard.yaml")]
+    places = [":".join(line.split(":")[1:3]) for line in found]
+    assert places == [
+        "2: server.port",
+        "3: server.api_keys[0]",
+        "4: sever",
+        "6: procedures[0]",
+        "7: procedures[1]",
+        "9: upstreams.main.base_url",
+        "11: upstreams.third.file",
+        "12: upstreams.third.fiel",
+        "17: policies.strict.actions[1]",
+        "18: policies.strict.attempts",
+        "19: policies.strict.retries",
+        "21: policies.lax.deliver",
+        "25: routes[0].policy",
+        "28: routes[1].upstream[1]",
+        "29: routes[1].api_key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("server:\n  port: ${P:-1\n\n2}\nadmin:\n  port: x\n", 6, "admin.port"),
+        ("admin: {port: 1}\nserver: {api_keys: ['$${X}', '${A\n}'], port: x}", 2, "server.api_keys[1]"),
+        ("policies:\n  a.b:\n    attempts: 0\n  a: {b: 1}", 3, "policies.a.b.attempts"),
+        ("policies:\n  a: &a\n    seconds: 5\n    attempts: 0\n  b: *a", 4, "policies.b.attempts"),
+        ("policies:\n  a: &a {seconds: 5}\n  b:\n    <<: *a\n    seconds: 0", 5, "policies.b.seconds"),
+        ("policies:\n  a: &a {seconds: 0}\n  b:\n    <<: *a\n    attempts: 1", 2, "policies.b.seconds"),
+        ("server: {port: x}", 1, "server.port"),
+        ("server:\n  host: 0.0.0.0", 1, "server.api_keys"),
+    ],
+)
+def test_a_line_is_right_behind_variables_aliases_and_merges(
+    folder: Path, text: str, line: int, key: str
+) -> None:
+    found = said(folder, text)
+    assert any(one.startswith(f"stepguard.yaml:{line}: {key}: ") for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("server: {port: true}", "server.port"),
+        ("policies: {a: {attempts: true}}", "policies.a.attempts"),
+        ("policies: {a: {seed: false}}", "policies.a.seed"),
+        ("policies: {a: {votes: {ahead: true}}}", "policies.a.votes.ahead"),
+        ("upstreams: {a: {kind: generic, base_url: http://a, idle_s: true}}", "upstreams.a.idle_s"),
+        ("policies: {a: {attempts: 0}}", "policies.a.attempts"),
+        ("policies: {a: {attempts: -3}}", "policies.a.attempts"),
+        ("policies: {a: {attempts: 100000}}", "policies.a.attempts"),
+        ("policies: {a: {attempts_per_step: 0}}", "policies.a.attempts_per_step"),
+        ("policies: {a: {attempts_per_upstream: {local: 0}}}", "policies.a.attempts_per_upstream.local"),
+        ("policies: {a: {transport_retries: -1}}", "policies.a.transport_retries"),
+        ("policies: {a: {output_tokens: 0}}", "policies.a.output_tokens"),
+        ("policies: {a: {output_tokens: 1000000000000}}", "policies.a.output_tokens"),
+        ("policies: {a: {seconds: 1.0e+9}}", "policies.a.seconds"),
+        ("policies: {a: {seconds: .nan}}", "policies.a.seconds"),
+        ("policies: {a: {sample: 0}}", "policies.a.sample"),
+        ("policies: {a: {sample: 1.5}}", "policies.a.sample"),
+        ("policies: {a: {temperatures: [3]}}", "policies.a.temperatures[0]"),
+        ("policies: {a: {temperatures: []}}", "policies.a.temperatures"),
+        ("policies: {a: {race: 0}}", "policies.a.race"),
+        ("policies: {a: {race: 1000}}", "policies.a.race"),
+        ("policies: {a: {votes: {most: 0}}}", "policies.a.votes.most"),
+        ("policies: {a: {commit_after_s: -1}}", "policies.a.commit_after_s"),
+        ("policies: {a: {actions: []}}", "policies.a.actions"),
+        ("policies: {a: {actions: resume}}", "policies.a.actions"),
+        ("policies: {a: {vary: [tone]}}", "policies.a.vary[0]"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused(folder: Path, text: str, key: str) -> None:
+    assert list(problems(folder, text)) == [key]
+
+
+def test_numbers_may_come_from_variables(folder: Path) -> None:
+    config = read(folder, "policies: {a: {attempts: '${N}', seconds: '${S}'}}", {"N": "3", "S": "1.5"})
+    assert (config.policies["a"].attempts, config.policies["a"].seconds) == (3, 1.5)
 
 
 def test_votes_of_which_none_can_ever_be_far_enough_ahead_are_refused(folder: Path) -> None:

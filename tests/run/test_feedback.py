@@ -36,4 +36,4 @@ def test_where_nothing_stands_the_opening_line_is_asked_for() -> None:
 
 def test_given_operands_are_the_last_words() -> None:
     text = turn(step="2", begin="", violation=None, again=False, line="2 b = 7 * 2 =")
-    assert text.splitlines()[-1] == "Its line begins: 2 b = 7 * 2 ="
+    assert text.splitlines()[-1] == "Complete this line, then write the ones behind it: 2 b = 7 * 2 ="

@@ -18,7 +18,7 @@ def generation(*pieces: str) -> Generation:
         scaffold=False,
         stop="",
         cut=False,
-        overlap=False,
+        overlap=None,
         max_tokens=100,
         asked=60,
     )

@@ -159,7 +159,9 @@ def test_a_scaffold_gives_the_beginning_of_the_line_in_words() -> None:
         << closes(Result.VIOLATION)
         << opens(Strategy.SCAFFOLD, prefix="")
     )
-    assert str(last_open(play).messages[-1]["content"]).endswith("Its line begins: 2 b = 7 * 2 =")
+    assert str(last_open(play).messages[-1]["content"]).endswith(
+        "Complete this line, then write the ones behind it: 2 b = 7 * 2 ="
+    )
     assert (
         play
         >> says("".join(LINES[1:]))
