@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -14,6 +14,7 @@ from guard.bench.player import Pace
 from guard.bench.tasks import TASKS, Instance, Task, instances
 from guard.check.verdict import Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
+from guard.dialect.notation import Dialect
 from guard.engine import drive
 from guard.errors import UpstreamStatusError
 from guard.procedure.values import equal
@@ -32,8 +33,23 @@ SECONDS: Final = 120.0  # for one request
 SHORT: Final = 24  # tokens of an answer that only shows whether something works
 
 ODD: Final = "xylophone-42"
-GRAMMAR: Final = f'root ::= "{ODD}"\n'
-BAD_GRAMMAR: Final = 'root ::= ( "a" | \n'
+_BNF: Final = (f'root ::= "{ODD}"\n', 'root ::= ( "a" | \n')
+_LARK: Final = (f'start: "{ODD}"\n', 'start: ( "a" |\n')
+_LL: Final = "%llguidance {}\n"
+_WORD: Final = f'{{"word": {{"type": "string", "enum": ["{ODD}"]}}}}'
+_SCHEMA: Final = (
+    f'{{"type": "object", "properties": {_WORD}, "required": ["word"], "additionalProperties": false}}',
+    '{"type": "nonsense"}',
+)
+# A grammar that allows a word only that nobody would say, and one that is none.
+GRAMMARS: Final[Mapping[Dialect, tuple[str, str]]] = {
+    Dialect.LARK: _LARK,
+    Dialect.LLGUIDANCE: (_LL + _LARK[0], _LL + _LARK[1]),
+    Dialect.GBNF: _BNF,
+    Dialect.XGRAMMAR: _BNF,
+    Dialect.JSON_SCHEMA: _SCHEMA,
+    Dialect.REGEX: (ODD, "(xylophone"),
+}
 # What was said, and how it goes on.
 CONTINUATIONS: Final = (
     ("Count from one to twelve in words.", "one two three four five six", "seven"),
@@ -118,8 +134,8 @@ async def _abilities(upstream: Stopwatch, plan: Plan) -> Abilities:
         reported = reported or answer.reported
     grammar = bad = Ability.UNTRIED
     if upstream.target.dialect is not None:
-        grammar = await ask.grammar(GRAMMAR)
-        bad = await ask.grammar(BAD_GRAMMAR)
+        odd, none = GRAMMARS[upstream.target.dialect]
+        grammar, bad = await ask.grammar(odd), await ask.grammar(none)
     return Abilities(
         prefill=Ability.WORKS if continued else Ability.IGNORED,
         grammar=grammar,
@@ -140,12 +156,12 @@ class _Asking:
     model: str
 
     async def grammar(self, grammar: str) -> Ability:
-        """Ask for a word that nobody would say, by a grammar that allows nothing else."""
+        """Ask for something, and see whether the grammar made it something else."""
         try:
             answer = await self.short("Say hello.", grammar=grammar)
         except UpstreamStatusError:
             return Ability.REFUSED
-        return Ability.WORKS if answer.text.strip() == ODD else Ability.IGNORED
+        return Ability.WORKS if ODD in answer.text else Ability.IGNORED
 
     async def short(self, question: str, *, begun: str = "", grammar: str | None = None) -> _Answer:
         """Ask for a few tokens; what was `begun` is sent as an assistant's message, whatever the server."""

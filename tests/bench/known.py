@@ -12,8 +12,9 @@ from random import Random
 from typing import Any
 
 from guard.bench.measured import Way
-from guard.bench.probe import BAD_GRAMMAR, CONTINUATIONS, GRAMMAR, ODD, Plan
+from guard.bench.probe import CONTINUATIONS, GRAMMARS, ODD, Plan
 from guard.bench.tasks import DECIDED, Instance, Skill, instances
+from guard.dialect.notation import Dialect
 from guard.errors import UpstreamStatusError
 from guard.run.messages import Ended, Open, Target, Text, Usage
 from guard.trace import render
@@ -21,6 +22,7 @@ from guard.upstream.base import ClientCall
 from guard.wire.chat import text_of
 from tests.upstream.servers import DONE, USAGE, Connection, said, serving, whole
 
+GRAMMAR, BAD_GRAMMAR = GRAMMARS[Dialect.GBNF]
 NUMBER = re.compile(r"[0-9]+$")
 FAR = 10_000
 
@@ -80,7 +82,7 @@ class Known:
             place = len(stands.splitlines()) - 1
         way = Way.FIRST
         if self._wrong.get(nonce) == place:
-            way = Way.SCAFFOLD if tail.endswith("=") or "Its line begins" in turn else Way.RETRY
+            way = Way.SCAFFOLD if tail.endswith("=") or "Complete this line" in turn else Way.RETRY
         self._wrong.pop(nonce, None)
         for line in self._lines(instance, nonce, place, way, given=tail.endswith("=")):
             yield line.removeprefix(tail)
@@ -136,7 +138,7 @@ class KnownUpstream:
     def __init__(self, known: Known, *, prefill: bool = True) -> None:
         self.known = known
         self.target = Target(
-            name="known", model="m", prefill=prefill, dialect="gbnf" if known.grammars else None
+            name="known", model="m", prefill=prefill, dialect=Dialect.GBNF if known.grammars else None
         )
 
     async def start(self) -> None:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+import re
 import time
 from random import Random
 
 import pytest
+from lark import Lark
+from lark.exceptions import LarkError
 
 from guard.bench.measured import Ability, Measured, Way
-from guard.bench.probe import Plan, probe
+from guard.bench.probe import GRAMMARS, ODD, Plan, probe
 from guard.bench.tasks import DECIDED, TASKS, Skill, instances, program_of
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
 from guard.dialect.lark import Level
+from guard.dialect.notation import Dialect
 from guard.errors import UpstreamConnectError
 from guard.trace import render
 from guard.upstream.http import HttpUpstream
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
 from tests.bench.known import Known, KnownUpstream, known_server
+from tests.dialect.gbnf_reader import Gbnf
 from tests.upstream.servers import run
 
 CHANCES = {Way.FIRST: 0.8, Way.RETRY: 0.5, Way.SCAFFOLD: 0.9}
@@ -135,6 +141,23 @@ def test_progress_is_told_from_the_first_request_to_the_last() -> None:
     upstream = KnownUpstream(Known(plan, dict.fromkeys(Way, 1.0)))
     asyncio.run(probe(upstream, plan, lambda done, of: told.append((done, of))))
     assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_every_notation_has_a_grammar_for_the_odd_word_and_one_that_is_none() -> None:
+    assert set(GRAMMARS) == set(Dialect)
+    for dialect in (Dialect.LARK, Dialect.LLGUIDANCE):
+        good, bad = GRAMMARS[dialect]
+        head = "%llguidance {}\n"
+        assert Lark(good.removeprefix(head), parser="lalr").parse(ODD).data == "start"
+        with pytest.raises(LarkError):
+            Lark(bad.removeprefix(head), parser="lalr")
+    good, bad = GRAMMARS[Dialect.REGEX]
+    assert re.fullmatch(good, ODD)
+    with pytest.raises(re.error):
+        re.compile(bad)
+    assert json.loads(GRAMMARS[Dialect.JSON_SCHEMA][0])["properties"]["word"]["enum"] == [ODD]
+    for dialect in (Dialect.GBNF, Dialect.XGRAMMAR):
+        assert Gbnf(GRAMMARS[dialect][0]).matches(ODD) == (len(ODD), True)
 
 
 # --- the tasks -------------------------------------------------------------------------------------
