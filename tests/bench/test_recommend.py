@@ -142,7 +142,7 @@ def test_prose_is_left_out_where_no_grammar_keeps_it_away() -> None:
 
 def test_the_limits_leave_room_for_what_is_simulated() -> None:
     advice = recommend(
-        measured(seen((80, 100), (50, 100), (90, 100)), tokens_per_s=5.0, line_tokens=50), steps=40, runs=40
+        measured(seen((80, 100), (50, 100), (90, 100)), tokens_per_s=5.0, line_tokens=90), steps=60, runs=40
     )
     usual = Policy()
     measures = advice.expected.policy.measures
