@@ -42,7 +42,7 @@ from guard.run.messages import (
     Waited,
 )
 from guard.telemetry.observer import Observer, RunInfo, Stage
-from guard.upstream.base import ClientCall, Upstream
+from guard.upstream.base import OUT_OF_TIME, ClientCall, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -59,11 +59,15 @@ def read_clock() -> datetime:
 
 
 class Machine(Protocol):
-    """The run, as the driver sees it; `guard.run.run.Run` is one."""
+    """The run, as the driver sees it; `guard.run.run.Run` is one, `guard.run.race.Race` another.
+
+    It may have several generations open at once. What an upstream did comes with the number of its
+    generation; for everything else the number says nothing.
+    """
 
     def start(self) -> Iterable[Command]: ...
 
-    def handle(self, event: RunEvent, /) -> Iterable[Command]: ...
+    def handle(self, event: RunEvent, generation: int, /) -> Iterable[Command]: ...
 
 
 async def drive(
@@ -120,9 +124,15 @@ class _Driver:
         self._heard = observer.run_started(info)
         self._commands: deque[Command] = deque()
         self._finished = False
-        self._open: Open | None = None
-        self._stream: AsyncGenerator[Text | Ended] | None = None
-        self._slices: Iterator[Text] = iter(())  # what is left of a piece too long to be told at once
+        self._open: set[int] = set()  # generations
+        self._streams: dict[int, AsyncGenerator[Text | Ended]] = {}
+        # What is waited for where several streams are open; the one that was heard longest ago comes first.
+        self._reading: dict[int, asyncio.Future[Text | Ended]] = {}
+        self._only: AsyncGenerator[Text | Ended] | None = (
+            None  # the stream to be read where it is the only one
+        )
+        self._current = 0  # the generation that was heard last
+        self._slices: Iterator[Text] = iter(())  # what is left of a piece of it too long to be told at once
         self._checked_s = 0.0  # spent in the run itself
         self._busy_s = 0.0  # of that, since others had their turn
 
@@ -138,17 +148,19 @@ class _Driver:
             if self._busy_s > BUSY_S:
                 self._busy_s = 0.0
                 await asyncio.sleep(0)
-            self._tell(await self._event())
+            self._tell(await self._event(), self._current)
             return None
         match self._commands.popleft():
             case Open() as command:
-                self._open = command
+                self._open.add(command.generation)
                 self._heard.opened(command)
-                self._stream = self._upstreams[command.upstream].stream(command, client=self._client)
+                upstream = self._upstreams[command.upstream]
+                self._streams[command.generation] = upstream.stream(command, client=self._client)
+                self._look_for_one()
             case Close() as command:
                 await self._close(command)
-            case Observe(judgement):
-                self._heard.observed(judgement)
+            case Observe(judgement, generation):
+                self._heard.observed(judgement, generation)
             case Wait(seconds):
                 self._tell(await self._wait(seconds))
             case Emit() as command:
@@ -159,30 +171,48 @@ class _Driver:
                 return command
         return None
 
-    def _tell(self, event: RunEvent) -> None:
+    def _tell(self, event: RunEvent, generation: int = 0) -> None:
         before = perf_counter()
-        self._commands.extend(self._run.handle(event))
+        self._commands.extend(self._run.handle(event, generation))
         spent = perf_counter() - before
         self._checked_s += spent
         self._busy_s += spent
 
     async def _event(self) -> RunEvent:
-        assert self._stream is not None, "a run that neither waits nor reads is finished"
+        """Take what happens next, to `_current`."""
         rest = None if self.deadline.over else next(self._slices, None)
         if rest is not None:
             return rest
         try:
-            event = await self.deadline.guard(self._stream.__anext__)
+            event = await self.deadline.guard(self._any if self._only is None else self._only.__anext__)
         except TimeoutError:
             return OutOfTime()
         except UpstreamError as error:
-            return Failed(error)
+            return Failed(error, self.deadline.left_s)
         except StopAsyncIteration:
-            return Failed(UpstreamProtocolError("the answer ended without its end"))
+            return Failed(UpstreamProtocolError("the answer ended without its end"), self.deadline.left_s)
         if isinstance(event, Text) and len(event.text) > SLICE:
             self._slices = _sliced(event)
             return next(self._slices)
         return event
+
+    async def _any(self) -> Text | Ended:
+        """Wait for several streams at once and take what comes first."""
+        assert self._streams, "a run that neither waits nor reads is finished"
+        for generation, stream in self._streams.items():
+            if generation not in self._reading:
+                self._reading[generation] = asyncio.ensure_future(stream.__anext__())
+        done, _ = await asyncio.wait(self._reading.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._current = next(generation for generation, future in self._reading.items() if future in done)
+        reading = self._reading.pop(self._current)
+        self._look_for_one()
+        return reading.result()
+
+    def _look_for_one(self) -> None:
+        """Read a stream that is the only one directly: a task a piece would cost more than the piece."""
+        self._only = None
+        if len(self._streams) == 1 and not self._reading:
+            ((self._current, self._only),) = self._streams.items()
 
     async def _wait(self, seconds: float) -> RunEvent:
         try:
@@ -193,12 +223,17 @@ class _Driver:
 
     async def _close(self, command: Close) -> None:
         """Close the connection first and tell of it then: a cut must not wait for anybody."""
-        if self._open is None or command.generation != self._open.generation:
+        if command.generation not in self._open:
             return  # never opened, since the client went away before
-        self._open = None
-        self._slices = iter(())  # nobody reads on
-        stream, self._stream = self._stream, None
+        self._open.discard(command.generation)
+        if self._current == command.generation:
+            self._slices = iter(())  # nobody reads on
+        stream = self._streams.pop(command.generation, None)
+        reading = self._reading.pop(command.generation, None)
+        self._look_for_one()
         try:
+            if reading is not None:
+                await _stop(reading)
             if stream is not None:
                 await stream.aclose()
         finally:
@@ -221,13 +256,13 @@ class _Driver:
         pending, self._commands = list(self._commands), deque()
         try:
             if not any(isinstance(command, Finish) for command in pending):
-                pending += self._run.handle(Cancelled())
+                pending += self._run.handle(Cancelled(), 0)
             for command in pending:
                 match command:
                     case Close():
                         await self._close(command)
-                    case Observe(judgement):
-                        self._heard.observed(judgement)
+                    case Observe(judgement, generation):
+                        self._heard.observed(judgement, generation)
                     case Finish():
                         self._finish(command)
                     case Open() | Emit() | Wait():
@@ -238,10 +273,8 @@ class _Driver:
 
     async def crash(self) -> Finish:
         """End a run that is broken itself."""
-        if self._open is not None:
-            await self._close(
-                Close(generation=self._open.generation, result=Result.UPSTREAM_ERROR, usage=Usage())
-            )
+        for generation in sorted(self._open):
+            await self._close(Close(generation=generation, result=Result.UPSTREAM_ERROR, usage=Usage()))
         finish = Finish(
             outcome=Outcome.ERROR,
             end=None,
@@ -262,6 +295,14 @@ class _Driver:
         return self._loop.time() - self._started
 
 
+async def _stop(reading: asyncio.Future[Text | Ended]) -> None:
+    """Break off what is waited for, so that its stream can be closed."""
+    reading.cancel()
+    await asyncio.wait((reading,))
+    if not reading.cancelled():
+        reading.exception()  # whatever it came to, nobody asks any more
+
+
 def _sliced(event: Text) -> Iterator[Text]:
     """Cut a long piece. Its tokens count once all of it was told."""
     for at in range(0, len(event.text), SLICE):
@@ -278,13 +319,19 @@ class _Deadline:
     def __init__(self, when: float) -> None:
         self._waiting: asyncio.Task[object] | None = None
         self.over = self._cancelled = False
-        self._timer = asyncio.get_running_loop().call_at(when, self._expire)
+        self._when, self._loop = when, asyncio.get_running_loop()
+        self._timer = self._loop.call_at(when, self._expire)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until then."""
+        return self._when - self._loop.time()
 
     def _expire(self) -> None:
         self.over = True
         if self._waiting is not None:
             self._cancelled = True
-            self._waiting.cancel()
+            self._waiting.cancel(OUT_OF_TIME)
 
     async def guard(self, wait: Callable[[], Awaitable[T]]) -> T:
         """Wait for something; raises `TimeoutError` where the time is over first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -17,6 +18,7 @@ from guard.run.messages import (
     Margin,
     Open,
     Outcome,
+    Raced,
     Result,
     RunError,
     StepClass,
@@ -24,7 +26,15 @@ from guard.run.messages import (
     Usage,
     Voted,
 )
-from guard.telemetry.observer import Observer, Refusal, RunInfo, RunObserver, Stage
+from guard.telemetry.observer import (
+    Observation,
+    Observed,
+    Observer,
+    Refusal,
+    RunInfo,
+    RunObserver,
+    Stage,
+)
 
 MODEL: Final = "smol"
 SECRET: Final = "Ann Example, 12 hinges"  # stands for every text of a prompt or a response
@@ -161,6 +171,20 @@ def play_voted(observer: Observer) -> None:
     run.finished(finished(Outcome.ACCEPTED_FIRST, votes=votes, s1=StepClass.MODEL_DECIDED), 2.0)
 
 
+def play_raced(observer: Observer) -> None:
+    """Three lanes; the second one does something wrong, the third one wins."""
+    run = observer.run_started(info())
+    for generation in (1, 2, 3):
+        strategy = Strategy.INITIAL if generation == 1 else Strategy.RACE
+        run.opened(opened(generation, strategy, model="large" if generation == 1 else MODEL))
+    run.observed(violation(), 2)
+    run.closed(closed(2, Result.VIOLATION, completion=12, discarded=5))
+    run.closed(closed(3, completion=40))
+    run.closed(closed(1, Result.LOST, completion=30))
+    raced = Raced(lanes=3, lane=3, lost=((2, violation()),), generations_lost=frozenset({1, 2}))
+    run.finished(replace(finished(Outcome.ACCEPTED_FIRST), raced=raced), 2.0)
+
+
 def play_resumed(observer: Observer) -> None:
     run = observer.run_started(info())
     run.opened(opened())
@@ -199,6 +223,19 @@ def play_timed_out(observer: Observer) -> None:
     run.finished(finished(Outcome.ERROR, error=error, s2=StepClass.MISSING, s3=StepClass.MISSING), 60.0)
 
 
+def play_observed(observer: Observer) -> None:
+    for result, answer in ((Observed.FAILED, "wrong"), (Observed.NOT_SAMPLED, None)):
+        run = observer.run_started(info(mode="observe", stream=False))
+        run.opened(opened())
+        if answer is not None:
+            run.observed(violation())
+        run.closed(closed(1, Result.VIOLATION if answer else Result.PASSED))
+        where = {"reading": "free", "answer": answer, "answer_at": 0.9} if answer else {}
+        run.concluded(Observation(result=result, **where))  # type: ignore[arg-type]
+        ended = finished(Outcome.PASSTHROUGH, s1=StepClass.MODEL_DECIDED, s2_1=StepClass.MISSING)
+        run.finished(ended if answer else replace(ended, classes={}, steps=StepCounts()), 1.0)
+
+
 def play_others(observer: Observer) -> None:
     observer.passthrough(status=200, duration_s=0.4)
     observer.request_refused(Refusal(code="missing_input", status=400, procedure="invoice"))
@@ -213,6 +250,7 @@ PLAYS: Final[tuple[Callable[[Observer], None], ...]] = (
     play_repaired,
     play_rejected,
     play_timed_out,
+    play_observed,
     play_others,
 )
 
@@ -220,6 +258,10 @@ PLAYS: Final[tuple[Callable[[Observer], None], ...]] = (
 def play_all(observer: Observer) -> None:
     for play in PLAYS:
         play(observer)
+    for state in ("open", "half_open", "closed", "open"):
+        observer.breaker_changed("main", state)
+    for reason in ("breaker", "budget"):
+        observer.upstream_spared("main", reason)
 
 
 def _write(run: RunObserver, paths: Iterable[str]) -> None:

@@ -75,12 +75,14 @@ class Told:
     first: list[Command]
     answers: dict[type, list[Command] | Exception] = field(default_factory=dict)
     events: list[RunEvent] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
     def start(self) -> list[Command]:
         return self.first
 
-    def handle(self, event: RunEvent, /) -> list[Command]:
+    def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
         self.events.append(event)
+        self.numbers.append(generation)
         answer = self.answers.get(type(event), [])
         if isinstance(answer, Exception):
             raise answer
@@ -90,11 +92,11 @@ class Told:
 class Busy(Told):
     """A run that takes its time."""
 
-    def handle(self, event: RunEvent, /) -> list[Command]:
+    def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
         until = perf_counter() + BUSY_S
         while perf_counter() <= until:
             pass
-        return super().handle(event)
+        return super().handle(event, generation)
 
 
 class Server:
@@ -145,8 +147,8 @@ class Ear(Observer, RunObserver):
     def closed(self, command: Close) -> None:
         self.heard.append(command)
 
-    def observed(self, judgement: Judgement) -> None:
-        self.heard.append(Observe(judgement))
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+        self.heard.append(Observe(judgement, generation))
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:  # noqa: ARG002
         self.heard.append(command)
@@ -222,6 +224,8 @@ def test_a_fault_of_the_upstream_is_an_event(error: Exception | None, kind: type
         (event,) = run.events
         assert isinstance(event, Failed)
         assert isinstance(event.error, kind)
+        assert event.left_s is not None
+        assert 29 < event.left_s <= 30
 
     play(body())
 
@@ -407,4 +411,161 @@ def test_a_bug_in_the_run_does_not_hide_that_the_client_left(caplog: pytest.LogC
         assert isinstance(ear.heard[-1], Finish)
 
     with caplog.at_level(logging.ERROR):
+        play(body())
+
+
+# --- several streams at once ---------------------------------------------------------------------
+
+
+class Lanes(Server):
+    """An upstream that behaves otherwise for each generation."""
+
+    def __init__(self, *behaviours: Callable[[], AsyncGenerator[Text | Ended]]) -> None:
+        super().__init__(behaviours[0])
+        self.behaviours = behaviours
+        self.closed: list[int] = []
+
+    async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:  # noqa: ARG002
+        self.opened += 1
+        try:
+            async with aclosing(self.behaviours[command.generation - 1]()) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self.closed.append(command.generation)
+            self.closed_at.append(asyncio.get_running_loop().time())
+
+
+async def ticks() -> AsyncGenerator[Text | Ended]:
+    for number in range(4):
+        yield Text(f"{number}")
+        await asyncio.sleep(0.001)
+    yield Ended("stop")
+
+
+async def breaks() -> AsyncGenerator[Text | Ended]:
+    yield Text("x")
+    raise UpstreamConnectError("gone")
+
+
+ALL_OPEN: list[Command] = [opening(1), opening(2), opening(3)]
+ALL_CLOSED: list[Command] = [closing(1), closing(2), closing(3)]
+
+
+def test_several_streams_are_read_at_once_and_events_say_whose_they_are() -> None:
+    async def body() -> None:
+        run = Told(ALL_OPEN, {Ended: [*ALL_CLOSED, finishing()]})
+        server = Lanes(ticks, is_silent, breaks)
+        assert await all_of(run, server, Ear()) == [finishing()]
+        by_lane: dict[int, list[RunEvent]] = {}
+        for number, event in zip(run.numbers, run.events, strict=True):
+            by_lane.setdefault(number, []).append(event)
+        assert by_lane[1] == [*(Text(f"{number}") for number in range(4)), Ended("stop")]
+        assert [type(event) for event in by_lane[3][:2]] == [Text, Failed]
+        assert by_lane.keys() == {1, 3}
+        assert sorted(server.closed) == [1, 2, 3]
+
+    play(body())
+
+
+def test_a_stream_that_always_has_something_does_not_keep_the_others_waiting() -> None:
+    async def floods() -> AsyncGenerator[Text | Ended]:
+        while True:
+            yield Text("x")
+
+    async def body() -> None:
+        run = Told(ALL_OPEN[:2], {Ended: [*ALL_CLOSED[:2], finishing()]})
+        await all_of(run, Lanes(floods, ticks), Ear())
+        assert run.numbers.count(2) == 5
+
+    play(body())
+
+
+def test_the_stream_that_is_left_is_read_on_and_nothing_of_it_is_lost() -> None:
+    class Closes(Told):
+        def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
+            super().handle(event, generation)
+            if isinstance(event, Ended):
+                return [closing(generation), finishing()]
+            return [closing(2)] if generation == 2 else []
+
+    async def body() -> None:
+        run = Closes(ALL_OPEN[:2])
+        await all_of(run, Lanes(ticks, ticks), Ear())
+        told = [e for e, number in zip(run.events, run.numbers, strict=True) if number == 1]
+        assert told == [*(Text(f"{number}") for number in range(4)), Ended("stop")]
+        assert run.numbers.count(2) == 1
+
+    play(body())
+
+
+def test_slices_of_a_long_piece_outlive_the_close_of_another_stream() -> None:
+    long = "x" * SLICE * 3 + "y"
+
+    async def writes() -> AsyncGenerator[Text | Ended]:
+        yield Text(long, 7)
+        yield Ended("stop")
+
+    async def body() -> None:
+        run = Told(ALL_OPEN[:2], {Text: [closing(2)], Ended: [closing(1), finishing()]})
+        await all_of(run, Lanes(writes, is_silent), Ear())
+        assert run.numbers == [1] * 5
+        assert "".join(event.text for event in run.events if isinstance(event, Text)) == long
+
+    play(body())
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_streams_that_lost_are_closed_within_a_tenth_of_a_second(stubborn: bool) -> None:
+    async def clings() -> AsyncGenerator[Text | Ended]:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            if stubborn:
+                await asyncio.sleep(0.01)
+        yield Ended("stop")
+
+    async def wins() -> AsyncGenerator[Text | Ended]:
+        await asyncio.sleep(0.02)
+        won_at.append(asyncio.get_running_loop().time())
+        yield Ended("stop")
+
+    won_at: list[float] = []
+
+    async def body() -> None:
+        run = Told(ALL_OPEN, {Ended: [*ALL_CLOSED, finishing()]})
+        server, ear = Lanes(clings, wins, clings), Ear()
+        await all_of(run, server, ear)
+        assert len(server.closed_at) == 3
+        assert max(server.closed_at) - won_at[0] < 0.1
+        assert ear.heard[-4:] == [*ALL_CLOSED, finishing()]
+        assert len(asyncio.all_tasks()) <= 2, "nobody reads on"
+
+    play(body())
+
+
+@pytest.mark.parametrize("how", ["leaves", "is late", "breaks"])
+def test_every_stream_is_closed_however_it_ends(how: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def body() -> None:
+        answers: dict[type, list[Command] | Exception] = {
+            Cancelled: [*ALL_CLOSED, finishing(Outcome.CANCELLED)],
+            OutOfTime: [*ALL_CLOSED, finishing(Outcome.ERROR)],
+            Text: RuntimeError("no") if how == "breaks" else [],
+        }
+        run = Told(ALL_OPEN, answers)
+        server, ear = Lanes(is_silent, is_silent, ticks if how == "breaks" else is_silent), Ear()
+        task = asyncio.create_task(all_of(run, server, ear, seconds=0.05 if how == "is late" else 30))
+        await asyncio.sleep(0.02)
+        if how == "leaves":
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            await task
+        assert sorted(server.closed) == [1, 2, 3]
+        closes = [heard.generation for heard in ear.heard if isinstance(heard, Close)]
+        assert closes == [1, 2, 3]
+        assert isinstance(ear.heard[-1], Finish)
+
+    with caplog.at_level(logging.CRITICAL):
         play(body())

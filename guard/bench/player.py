@@ -49,11 +49,11 @@ class Habits:
 
 
 class Machine(Protocol):
-    """What is played: a run."""
+    """What is played: a run, or a race of some."""
 
     def start(self) -> Iterable[Command]: ...
 
-    def handle(self, event: RunEvent, /) -> Iterable[Command]: ...
+    def handle(self, event: RunEvent, generation: int, /) -> Iterable[Command]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +134,14 @@ class _Player:
         when, generation, event = due
         if when > self._limit:
             self._now = self._limit
-            self._obey(self._machine.handle(OutOfTime()))
+            self._obey(self._machine.handle(OutOfTime(), 0))
             return
         self._now = when
         self._due.remove(due)
         if isinstance(event, Text):
             self._tokens += event.tokens
             self._generated += event.tokens > 0 and event.text.endswith("\n")
-        self._obey(self._machine.handle(event))
+        self._obey(self._machine.handle(event, generation))
         if generation in self._writers and not isinstance(event, Ended):
             self._schedule(generation, 0)
 

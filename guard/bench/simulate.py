@@ -16,7 +16,7 @@ from guard.bench.straight import Straight, straight
 from guard.run.ladders import Action
 from guard.run.messages import Outcome, Target
 from guard.run.policy import Policy
-from guard.run.run import Run
+from guard.run.race import machine
 
 RUNS: Final = 1_000
 SEED: Final = 1
@@ -76,7 +76,7 @@ def simulate(policy: Policy, scenario: Scenario, *, beside: bool = True) -> Simu
     random = Random(f"{scenario.seed} policy")  # noqa: S311 (a draw, no secret)
     played = [
         play(
-            Run(task.job, policy, targets),
+            machine(task.job, policy, targets),
             task,
             models,
             scenario.pace,

@@ -189,7 +189,8 @@ class _Recording(RunObserver):
     def closed(self, command: Close) -> None:
         self._history.turns.append(command)
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+        del generation
         if isinstance(judgement, Violation):
             self._history.turns.append(judgement)
 

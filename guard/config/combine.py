@@ -71,8 +71,6 @@ def _of_caps(settings: PolicySettings) -> Iterator[Fault]:
 
 def _of_generations(settings: PolicySettings) -> Iterator[Fault]:
     votes = settings.votes
-    if settings.race > 1 and votes is not None:
-        yield ("race", "votes"), "`race` and `votes` exclude each other: leave out one of them"
     if settings.seed is not None and Vary.SEED not in settings.vary:
         same = {"race": settings.race > 1, "votes": votes}
         for field, written in same.items():

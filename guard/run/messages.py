@@ -40,6 +40,7 @@ class Strategy(StrEnum):
     RESUME = "resume"
     SCAFFOLD = "scaffold"
     FALLBACK = "fallback"
+    RACE = "race"  # the first generation of a further lane of a race
     VOTE = "vote"  # asked once more for what the model decides
     REPAIR = "repair"  # continued behind a line that the guard wrote
     TRANSPORT = "transport"  # the same again after a fault of the network
@@ -54,6 +55,7 @@ class Result(StrEnum):
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
+    LOST = "lost"  # another lane of its race won
     BUDGET_EXHAUSTED = "budget_exhausted"
 
 
@@ -154,7 +156,7 @@ RunEvent = Text | Ended | Failed | Waited | OutOfTime | Cancelled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Open a generation. At most one is open at a time.
+    """Open a generation. A run has at most one open at a time, a race one a lane.
 
     `prefix` is what the assistant has said already (the upstream continues it; never ends in white
     space; "" where the upstream cannot or need not). `grammar` covers what comes behind the prefix.
@@ -181,7 +183,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """Close the generation that is open, whether it has ended or must be cut."""
+    """Close a generation that is open, whether it has ended or must be cut."""
 
     generation: int
     result: Result
@@ -203,9 +205,13 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Something that was judged, for metrics, spans and logs."""
+    """Something that was judged, for metrics, spans and logs.
+
+    `generation` is the one that wrote it, 0 where only one is open at a time.
+    """
 
     judgement: StepVerified | Ignored | Violation
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +245,20 @@ class Voted:
     margin: Margin
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raced:
+    """How a race went: how many lanes there were, and whose end this is, from 1.
+
+    Of the other lanes: what they did wrong, with the lane that did it, and the numbers of their generations,
+    nothing of which served anybody.
+    """
+
+    lanes: int
+    lane: int
+    lost: tuple[tuple[int, Violation], ...] = ()
+    generations_lost: frozenset[int] = frozenset()
+
+
 EndName = Literal["return", "deny", "escalate"]
 
 
@@ -248,6 +268,8 @@ class Finish:
 
     `answer` is what the client reads (canonical spelling), `end` which end of the procedure it was;
     both None where there is none. `trace` is the verified text with its opening and closing lines.
+    `unverified` is what was released behind it: with an outcome of `released` the answer is what the model
+    says that it is, and where its text has no answer line, the text itself and no `end`.
     """
 
     outcome: Outcome
@@ -260,10 +282,12 @@ class Finish:
     steps: StepCounts
     usage: tuple[Usage, ...]  # one a generation, in order
     error: RunError | None = None
+    unverified: str = ""
     reason: str = ""  # in words, why it ended as it did
     finish_reason: str = "stop"
     classes: dict[str, StepClass] = field(default_factory=dict)  # step path -> class
     votes: tuple[Voted, ...] = ()  # one a step that was put to the vote
+    raced: Raced | None = None
 
 
 Command = Open | Close | Emit | Observe | Wait | Finish

@@ -34,7 +34,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from guard.check.verdict import Judgement, Violation
 from guard.errors import ConfigError
 from guard.run.messages import Close, Finish, Margin, Open, Outcome, Result
-from guard.telemetry.observer import Observer, RunInfo, RunObserver
+from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
 
 Attributes = dict[str, str | bool | float]
 
@@ -106,63 +106,87 @@ class Spans(Observer):
 
 class _RunSpans(RunObserver):
     __slots__ = (
-        "_attempt",
+        "_attempts",
         "_audit_id",
         "_blamed",
         "_discarded",
+        "_last",
         "_previous",
         "_providers",
         "_request",
+        "_streams",
         "_tracer",
     )
 
     def __init__(self, tracer: Tracer, providers: Mapping[str, str], info: RunInfo, parent: Context) -> None:
         self._tracer, self._providers, self._audit_id = tracer, providers, info.audit_id
-        self._attempt: Span | None = None
+        self._streams = info.stream or info.mode == "enforce"  # a guarded generation is always read as one
+        self._attempts: dict[int, Span] = {}  # by the number of the generation
+        self._last = 0  # the generation that was opened last
         self._previous: SpanContext | None = None
-        self._blamed = False
-        self._discarded = 0
+        self._blamed: set[int] = set()
+        self._discarded: dict[int, tuple[int, int]] = {}  # and written, by generation
         self._request = tracer.start_span(
             f"invoke_workflow {info.procedure}", parent, SpanKind.INTERNAL, _request_attributes(info)
         )
 
     def opened(self, command: Open) -> None:
-        self._blamed = False
+        self._last = command.generation
         provider = self._providers.get(command.upstream, command.upstream)
-        self._attempt = self._tracer.start_span(
+        self._attempts[command.generation] = self._tracer.start_span(
             f"chat {command.model}",
             set_span_in_context(self._request),
             SpanKind.CLIENT,
-            _attempt_attributes(command, provider, self._audit_id),
+            _attempt_attributes(command, provider, self._audit_id, stream=self._streams),
             [Link(self._previous)] if self._previous else [],
         )
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+        number = generation or self._last
         # The first violation ends an attempt; where only observing, the first is the one to see.
-        if isinstance(judgement, Violation) and self._attempt is not None and not self._blamed:
-            self._blamed = True
-            self._attempt.set_attributes(_violation_attributes(judgement))
+        if isinstance(judgement, Violation) and number in self._attempts and number not in self._blamed:
+            self._blamed.add(number)
+            self._attempts[number].set_attributes(_violation_attributes(judgement))
 
     def closed(self, command: Close) -> None:
-        span = self._attempt
+        span = self._attempts.pop(command.generation, None)
         if span is None:  # never opened on the wire: there is nothing to show
             return
-        self._discarded += command.discarded
+        self._discarded[command.generation] = (command.discarded, command.usage.completion)
         span.set_attributes(_close_attributes(command))
         if command.result in FAULTS:
             code = command.error.code if command.error else command.result
             span.set_attribute("error.type", code)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
-        self._attempt, self._previous = None, span.get_span_context()
+        self._previous = span.get_span_context()
+
+    def concluded(self, observation: Observation) -> None:
+        self._request.set_attributes(
+            _known(
+                {
+                    "stepguard.observed.result": observation.result,
+                    "stepguard.observed.reading": observation.reading,
+                    "stepguard.observed.answer": observation.answer,
+                    "stepguard.observed.answer_position": observation.answer_at,
+                }
+            )
+        )
 
     def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
         span = self._request
-        span.set_attributes(_finish_attributes(command, self._discarded))
+        span.set_attributes(_finish_attributes(command, self._all_discarded(command)))
         if command.outcome in UNANSWERED:
             span.set_attribute("error.type", command.error.code if command.error else command.outcome)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
+
+    def _all_discarded(self, command: Finish) -> int:
+        lost = frozenset[int]() if command.raced is None else command.raced.generations_lost
+        return sum(
+            written if number in lost else discarded
+            for number, (discarded, written) in self._discarded.items()
+        )
 
 
 def _request_attributes(info: RunInfo) -> Attributes:
@@ -179,17 +203,17 @@ def _request_attributes(info: RunInfo) -> Attributes:
     )
 
 
-def _attempt_attributes(command: Open, provider: str, audit_id: str) -> Attributes:
+def _attempt_attributes(command: Open, provider: str, audit_id: str, *, stream: bool) -> Attributes:
     return _known(
         {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider,
             "gen_ai.request.model": command.model,
-            "gen_ai.request.max_tokens": command.max_tokens,
+            "gen_ai.request.max_tokens": command.max_tokens or None,
             "gen_ai.request.temperature": command.temperature,
             "gen_ai.request.top_p": command.top_p,
             "gen_ai.request.seed": command.seed,
-            "gen_ai.request.stream": True,
+            "gen_ai.request.stream": stream,
             "stepguard.audit.id": audit_id,
             "stepguard.upstream": command.upstream,
             "stepguard.generation.number": command.generation,
@@ -223,12 +247,15 @@ def _close_attributes(command: Close) -> Attributes:
 
 def _finish_attributes(command: Finish, discarded: int) -> Attributes:
     steps = command.steps
+    lost = () if command.raced is None else command.raced.lost
     return _known(
         {
             "stepguard.request.outcome": command.outcome,
             "stepguard.attempt.count": command.attempts,
             "stepguard.generation.count": command.generations,
-            "stepguard.violation.count": len(command.violations),
+            "stepguard.violation.count": len(command.violations) + len(lost),
+            "stepguard.race.lanes": None if command.raced is None else command.raced.lanes,
+            "stepguard.race.lane": None if command.raced is None else command.raced.lane,
             "stepguard.vote.count": sum(voted.cast for voted in command.votes) or None,
             "stepguard.vote.steps": len(command.votes) or None,
             "stepguard.vote.steps_capped": _capped(command) if command.votes else None,

@@ -69,6 +69,16 @@ def measure(sample: Sample, name: str) -> Spread:
     return sample.measures[name]
 
 
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_a_race_is_lost_only_where_every_lane_is(lanes: int) -> None:
+    policy = replace(free(REJECT), race=lanes)
+    result = simulate(policy, scenario(20, 0.9))
+    assert near_share(measure(result.policy, "success"), 1 - (1 - 0.9**20) ** lanes, RUNS)
+    alone = measure(played((REJECT,), 20, 0.9).policy, "generated_steps")
+    raced = measure(result.policy, "generated_steps")
+    assert alone.mean < raced.mean <= lanes * alone.mean * 1.1
+
+
 POINTS = [(95, PAPER), (20, 0.9), (1, 0.6)]
 
 

@@ -76,7 +76,6 @@ ALONE = [
     (["attempts_per_upstream:", "  locla: 2"], 5, "attempts_per_upstream.locla", "did you mean 'local'?"),
     (["attempts_per_upstream:", "  local: 13"], 5, "attempts_per_upstream.local", "allows, 12 in all"),
     (["attempts: 2", "attempts_per_step: 3"], 5, "attempts_per_step", "allows, 2 in all"),
-    (["race: 2", "votes: {}"], 4, "race", "exclude each other"),
     (["votes:", "  ahead: 3", "  most: 2"], 4, "votes", "2 votes never put a value 3 ahead"),
     (["votes: {}", "seed: 1", "vary: temperature"], 4, "votes", "the same seed again and again"),
     (["race: 2", "seed: 1", "vary: false"], 4, "race", "leave out `seed`, or add it to `vary`"),
@@ -126,6 +125,7 @@ FINE = [
     ["votes: {ahead: 3, most: 3}"],
     ["votes: {}", "seed: 1"],
     ["race: 2", "vary: false"],
+    ["race: 2", "votes: {}"],
     ["vary: [temperature]", "temperatures: [null, 0.4, 0.2]"],
     [*OBSERVED, "sample: 0.01"],
     ["mode: observe", "actions: [resume, repair]"],
@@ -204,7 +204,7 @@ def test_all_that_cannot_work_is_told_at_once_beside_what_cannot_be_read(folder:
         folder,
         "server: {port: x}\n"
         "policies:\n"
-        "  p: {race: 2, votes: {}}\n"
+        "  p: {race: 2, votes: {}, seed: 1, vary: false}\n"
         "  q: {attempts: 0}\n"
         "  r: {deliver: pass_through, mode: off}\n"
         "routes: [{procedure: chain, policy: p}, {procedure: chian}]",
@@ -213,6 +213,7 @@ def test_all_that_cannot_work_is_told_at_once_beside_what_cannot_be_read(folder:
     assert keys == [
         "2: server.port",
         "4: policies.p.race",
+        "4: policies.p.votes",
         "5: policies.q.attempts",
         "6: policies.r.deliver",
         "7: routes[1].procedure",

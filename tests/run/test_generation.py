@@ -19,7 +19,6 @@ def generation(*pieces: str) -> Generation:
         stop="",
         cut=False,
         overlap=None,
-        max_tokens=100,
         asked=60,
     )
     for piece in pieces:

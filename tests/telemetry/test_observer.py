@@ -51,7 +51,7 @@ class RecordedRun(RunObserver):
     def closed(self, command: object) -> None:
         self.calls.append("closed")
 
-    def observed(self, judgement: object) -> None:
+    def observed(self, judgement: object, generation: int = 0) -> None:
         self.calls.append("observed")
 
     def emitted(self, command: object, elapsed_s: float) -> None:

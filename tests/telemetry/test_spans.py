@@ -96,6 +96,31 @@ def test_a_generation_says_how_it_was_asked_for_and_what_became_of_it() -> None:
     assert "stepguard.violation.kind" not in second.attributes
 
 
+def test_lanes_of_a_race_have_spans_of_their_own() -> None:
+    request, *lanes = spans_of(play.play_raced)
+    told = [dict(lane.attributes or {}) for lane in lanes]
+    assert [lane["stepguard.attempt.strategy"] for lane in told] == ["initial", "race", "race"]
+    assert [lane["stepguard.attempt.result"] for lane in told] == ["lost", "violation", "pass"]
+    assert ["stepguard.violation.kind" in lane for lane in told] == [False, True, False]
+    assert request.attributes is not None
+    wanted = {
+        "stepguard.race.lanes": 3,
+        "stepguard.race.lane": 3,
+        "stepguard.violation.count": 1,
+        "stepguard.usage.discarded_output_tokens": 42,
+    }
+    assert wanted.items() <= dict(request.attributes).items()
+
+
+def test_votes_are_told_of_on_the_requests_span() -> None:
+    request = spans_of(play.play_voted)[0]
+    assert request.attributes is not None
+    wanted = {"stepguard.vote.count": 5, "stepguard.vote.steps": 2, "stepguard.vote.steps_capped": 1}
+    assert wanted.items() <= dict(request.attributes).items()
+    assert "stepguard.race.lanes" not in request.attributes
+    assert "stepguard.vote.count" not in (spans_of(play.play_resumed)[0].attributes or {})
+
+
 def test_of_several_violations_of_one_generation_the_first_is_shown() -> None:
     def observe(spans: Spans) -> None:
         run = spans.run_started(play.info(mode="observe"))
