@@ -16,7 +16,7 @@ from guard.check.verdict import Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.engine import drive
-from guard.errors import UpstreamStatusError
+from guard.errors import InvalidState, UpstreamStatusError
 from guard.procedure.values import equal
 from guard.run.ladders import Action, Rung, always
 from guard.run.messages import Close, Ended, Finish, Message, Open, Strategy, Target, Text
@@ -230,9 +230,11 @@ async def _tries(upstream: Stopwatch, instance: Instance, level: Level, plan: Pl
     steps = drive(run, names, _One(gauge), info, client=NoClient(), seconds=policy.seconds)
     async with aclosing(steps) as commands:
         async for command in commands:
-            cause = command.error.cause if isinstance(command, Finish) and command.error else None
-            if cause is not None:
-                raise cause
+            if isinstance(command, Finish) and command.error is not None:
+                if command.error.cause is not None:
+                    raise command.error.cause
+                if command.error.code == "internal_error":
+                    raise InvalidState(f"a run of {program.name} failed; the log says why")
     return gauge.tries
 
 
@@ -263,7 +265,7 @@ class Gauge(RunObserver):
         """See `RunObserver`: what is verified from here to the next generation, the guard wrote."""
         self._open = None
 
-    def observed(self, judgement: Judgement) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (one at a time)
         """See `RunObserver`."""
         match judgement:
             case StepVerified(path=path, decided=decided, value=value):
