@@ -232,12 +232,10 @@ class _Comparison:
     def _returned(self, steps: Sequence[Expected], written: _Written) -> tuple[Answer, ...]:
         """Give the value of the variable that is returned, if a step that has only a number shows it."""
         last = self._program.procedure.body[-1]
-        name = (
-            last.expression.name if isinstance(last, Return) and isinstance(last.expression, Name) else None
-        )
-        found = [
-            part for step in steps if step.target == name for part in self._parts(step, written.of(step))
-        ]
+        if not isinstance(last, Return) or not isinstance(last.expression, Name):
+            return ()
+        ours = [step for step in steps if step.target == last.expression.name]
+        found = [part for step in ours for part in self._parts(step, written.of(step))]
         return tuple(Answer(text=one.text, value=one.value, at=one.at, end=one.end) for one in found[-1:])
 
     @property
