@@ -233,7 +233,7 @@ class _Driver:
         self._look_for_one()
         try:
             if reading is not None:
-                await _stop(reading)
+                await _stop(reading, OUT_OF_TIME if self.deadline.over else None)
             if stream is not None:
                 await stream.aclose()
         finally:
@@ -295,9 +295,9 @@ class _Driver:
         return self._loop.time() - self._started
 
 
-async def _stop(reading: asyncio.Future[Text | Ended]) -> None:
+async def _stop(reading: asyncio.Future[Text | Ended], why: str | None) -> None:
     """Break off what is waited for, so that its stream can be closed."""
-    reading.cancel()
+    reading.cancel(why)
     await asyncio.wait((reading,))
     if not reading.cancelled():
         reading.exception()  # whatever it came to, nobody asks any more
