@@ -217,6 +217,15 @@ def test_votes_and_decisions_go_straight_on_within_a_lane() -> None:
     assert opens(commands)[0].strategy is Strategy.DECISION
 
 
+def test_a_vote_that_is_not_counted_does_not_leave_with_the_lane_that_is_left() -> None:
+    policy = Policy(race=2, votes=Votes(ahead=1, most=3))
+    lanes = Race(job(ORDER, {"note": NOTE}), policy, (PREFILL,))
+    lanes.start()
+    assert told(lanes.handle(Text(' qty = 6 <- "Six"\n'), 1)) == []
+    assert told(lanes.handle(Text(' qty = 60 <- "Six"\n'), 2)) == ["close 2 violation"]
+    assert told(lanes.handle(Ended("stop"), 1)) == ["close 1 decided", "emit 1", "open 3 decision"]
+
+
 def test_an_event_for_a_generation_that_is_not_open_is_a_mistake_of_ours() -> None:
     lanes = race(THREE)
     with pytest.raises(InvalidState):
