@@ -233,7 +233,8 @@ class _Driver:
         self._look_for_one()
         try:
             if reading is not None:
-                await _stop(reading)
+                reading.cancel()  # and where it has come to something, nobody asks any more
+                await asyncio.wait((reading,))
             if stream is not None:
                 await stream.aclose()
         finally:
@@ -293,14 +294,6 @@ class _Driver:
 
     def _elapsed(self) -> float:
         return self._loop.time() - self._started
-
-
-async def _stop(reading: asyncio.Future[Text | Ended]) -> None:
-    """Break off what is waited for, so that its stream can be closed."""
-    reading.cancel()
-    await asyncio.wait((reading,))
-    if not reading.cancelled():
-        reading.exception()  # whatever it came to, nobody asks any more
 
 
 def _sliced(event: Text) -> Iterator[Text]:
