@@ -42,7 +42,7 @@ from guard.run.messages import (
     Waited,
 )
 from guard.telemetry.observer import Observer, RunInfo, Stage
-from guard.upstream.base import ClientCall, Upstream
+from guard.upstream.base import OUT_OF_TIME, ClientCall, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -188,9 +188,9 @@ class _Driver:
         except TimeoutError:
             return OutOfTime()
         except UpstreamError as error:
-            return Failed(error)
+            return Failed(error, self.deadline.left_s)
         except StopAsyncIteration:
-            return Failed(UpstreamProtocolError("the answer ended without its end"))
+            return Failed(UpstreamProtocolError("the answer ended without its end"), self.deadline.left_s)
         if isinstance(event, Text) and len(event.text) > SLICE:
             self._slices = _sliced(event)
             return next(self._slices)
@@ -312,13 +312,19 @@ class _Deadline:
     def __init__(self, when: float) -> None:
         self._waiting: asyncio.Task[object] | None = None
         self.over = self._cancelled = False
-        self._timer = asyncio.get_running_loop().call_at(when, self._expire)
+        self._when, self._loop = when, asyncio.get_running_loop()
+        self._timer = self._loop.call_at(when, self._expire)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until then."""
+        return self._when - self._loop.time()
 
     def _expire(self) -> None:
         self.over = True
         if self._waiting is not None:
             self._cancelled = True
-            self._waiting.cancel()
+            self._waiting.cancel(OUT_OF_TIME)
 
     async def guard(self, wait: Callable[[], Awaitable[T]]) -> T:
         """Wait for something; raises `TimeoutError` where the time is over first."""

@@ -12,7 +12,8 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     │  ├─ UpstreamTimeout
     │  ├─ UpstreamStatusError
     │  │  └─ UpstreamBusy
-    │  └─ UpstreamProtocolError
+    │  ├─ UpstreamProtocolError
+    │  └─ UpstreamSpared
     └─ InvalidState         ourselves
 
 Each class says which HTTP `status` it is answered with and whether the same request may succeed
@@ -188,6 +189,18 @@ class UpstreamProtocolError(UpstreamError):
     status = 502
     retryable = True
     code = "upstream_protocol_error"
+
+
+class UpstreamSpared(UpstreamError):  # noqa: N818 (no error of the server's: it was not asked)
+    """The server was not asked, since it fails or had enough retries. `reason` is a label of metrics."""
+
+    status = 503
+    retryable = False
+    code = "upstream_spared"
+
+    def __init__(self, message: str, *, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.reason = reason
 
 
 class InvalidState(GuardError, AssertionError):  # noqa: N818 (a state, like asyncio's)

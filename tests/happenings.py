@@ -26,7 +26,15 @@ from guard.run.messages import (
     Usage,
     Voted,
 )
-from guard.telemetry.observer import Observer, Refusal, RunInfo, RunObserver, Stage
+from guard.telemetry.observer import (
+    Observation,
+    Observed,
+    Observer,
+    Refusal,
+    RunInfo,
+    RunObserver,
+    Stage,
+)
 
 MODEL: Final = "smol"
 SECRET: Final = "Ann Example, 12 hinges"  # stands for every text of a prompt or a response
@@ -215,6 +223,19 @@ def play_timed_out(observer: Observer) -> None:
     run.finished(finished(Outcome.ERROR, error=error, s2=StepClass.MISSING, s3=StepClass.MISSING), 60.0)
 
 
+def play_observed(observer: Observer) -> None:
+    for result, answer in ((Observed.FAILED, "wrong"), (Observed.NOT_SAMPLED, None)):
+        run = observer.run_started(info(mode="observe", stream=False))
+        run.opened(opened())
+        if answer is not None:
+            run.observed(violation())
+        run.closed(closed(1, Result.VIOLATION if answer else Result.PASSED))
+        where = {"reading": "free", "answer": answer, "answer_at": 0.9} if answer else {}
+        run.concluded(Observation(result=result, **where))  # type: ignore[arg-type]
+        ended = finished(Outcome.PASSTHROUGH, s1=StepClass.MODEL_DECIDED, s2_1=StepClass.MISSING)
+        run.finished(ended if answer else replace(ended, classes={}, steps=StepCounts()), 1.0)
+
+
 def play_others(observer: Observer) -> None:
     observer.passthrough(status=200, duration_s=0.4)
     observer.request_refused(Refusal(code="missing_input", status=400, procedure="invoice"))
@@ -229,6 +250,7 @@ PLAYS: Final[tuple[Callable[[Observer], None], ...]] = (
     play_repaired,
     play_rejected,
     play_timed_out,
+    play_observed,
     play_others,
 )
 
@@ -236,6 +258,10 @@ PLAYS: Final[tuple[Callable[[Observer], None], ...]] = (
 def play_all(observer: Observer) -> None:
     for play in PLAYS:
         play(observer)
+    for state in ("open", "half_open", "closed", "open"):
+        observer.breaker_changed("main", state)
+    for reason in ("breaker", "budget"):
+        observer.upstream_spared("main", reason)
 
 
 def _write(run: RunObserver, paths: Iterable[str]) -> None:

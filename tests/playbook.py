@@ -93,7 +93,7 @@ class Playbook:
         self._pending = self._without_steps(self.run.handle(event))
         return self
 
-    def __lshift__(self, wanted: Wanted | Judged) -> Playbook:
+    def __lshift__(self, wanted: Wanted | Judged | Waits) -> Playbook:
         assert self._pending, self._report(f"the run does nothing, {wanted!r} was wanted")
         command = self._pending.pop(0)
         differences = wanted.differs(command)
@@ -152,9 +152,24 @@ def emits(step: str, step_class: StepClass = StepClass.VERIFIED, **fields: objec
     return Wanted(Emit, {"step": step, "step_class": step_class, **fields})
 
 
-def waits(seconds: float) -> Wanted:
+@dataclass(frozen=True)
+class Waits:
+    """A wait that begins as a back-off of so many seconds, of which up to a half is cut."""
+
+    seconds: float
+
+    def differs(self, command: Command) -> list[str]:
+        """In what a command is not the wanted one."""
+        match command:
+            case Wait(seconds) if self.seconds / 2 <= seconds <= self.seconds:
+                return []
+            case _:
+                return [f"a wait of up to {self.seconds} s was wanted"]
+
+
+def waits(seconds: float) -> Waits:
     """The run waits."""
-    return Wanted(Wait, {"seconds": seconds})
+    return Waits(seconds)
 
 
 def finishes(outcome: Outcome, **fields: object) -> Wanted:

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final, Literal, get_args, get_origin
 
 import promql_parser
@@ -22,15 +23,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from guard.config import Config, load_config
+from guard.config import Config, build, load_config
 from guard.config.policies import Entry
 from guard.telemetry.metrics import Metrics
+from guard.telemetry.observer import Observed
 from guard.telemetry.spans import Spans
 from tests import happenings
 
 ROOT: Final = Path(__file__).parent.parent
 DEPLOY: Final = ROOT / "deploy"
 DEFAULTS: Final = Config.model_validate({})
+CASES: Final = Path(__file__).parent / "cases"
 DASHBOARD: Final = DEPLOY / "grafana" / "dashboards" / "fidelity-overview.json"
 
 Labels = Mapping[str, str]
@@ -156,7 +159,9 @@ def test_a_legend_and_a_grouping_name_labels_that_are_there(expression: str, leg
 @pytest.mark.parametrize(("expression", "legend"), list(targets()))
 def test_counters_are_only_ever_read_as_rates(expression: str, legend: str) -> None:
     rates = [node for node in nodes(expression, promql_parser.Call) if node.func.name in {"rate", "increase"}]
-    assert len(rates) == len(nodes(expression, promql_parser.VectorSelector))
+    gauges = {family.name for family in text_string_to_metric_families(SCRAPE) if family.type == "gauge"}
+    selected = [selector.name for selector in nodes(expression, promql_parser.VectorSelector)]
+    assert len(rates) == sum(name not in gauges for name in selected)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +173,7 @@ def test_counters_are_only_ever_read_as_rates(expression: str, legend: str) -> N
         ("Violations by kind", "stepguard_violations_total"),
         ("Tokens discarded", "stepguard_tokens_total"),
         ("Overhead p99", "stepguard_overhead_seconds_bucket"),
+        ("Breakers that are open", "stepguard_upstream_"),
     ],
 )
 def test_the_dashboard_answers_what_an_operator_asks_first(subject: str, metric: str) -> None:
@@ -233,6 +239,39 @@ def test_prometheus_scrapes_the_admin_listener() -> None:
     assert host in compose()
     assert int(port) == DEFAULTS.admin.port
     assert job.get("metrics_path", "/metrics") == "/metrics"
+
+
+def alerts() -> list[Any]:
+    rules = read_yaml("prometheus", "stepguard.rules.yml")
+    return [rule for group in rules["groups"] for rule in group["rules"]]
+
+
+def test_alerts_are_about_series_that_a_real_scrape_has() -> None:
+    known = series()
+    assert alerts()
+    for alert in alerts():
+        for selector in nodes(alert["expr"], promql_parser.VectorSelector):
+            assert any(
+                all(fits(labels, matcher) for matcher in selector.matchers.matchers)
+                for labels in known[selector.name]
+            )
+
+
+def test_prometheus_reads_the_rules_and_has_them_mounted() -> None:
+    (named,) = read_yaml("prometheus", "prometheus.yml")["rule_files"]
+    mounts = dict(volume.split(":")[:2] for volume in compose()["prometheus"]["volumes"])
+    assert mounts[f"./prometheus/{named}"] == f"/etc/prometheus/{named}"
+
+
+def test_alerts_are_raised_when_they_should_be(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool (of Prometheus)")
+    for file in (DEPLOY / "prometheus" / "stepguard.rules.yml", CASES / "upstream_alerts.yaml"):
+        shutil.copy(file, tmp_path)
+    command = [promtool, "test", "rules", "upstream_alerts.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_grafana_asks_prometheus_and_finds_the_dashboard() -> None:
@@ -467,8 +506,12 @@ def test_the_manual_explains_no_key_that_is_not_there() -> None:
     assert sorted(explained) == sorted(manual_rows())
 
 
+def examples() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+
+
 def test_the_manuals_configuration_can_be_served(tmp_path: Path) -> None:
-    [example] = re.findall(r"^```yaml\n(.*?)^```", readme(), re.MULTILINE | re.DOTALL)
+    example = examples()[0]
     shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
     (tmp_path / "stepguard.yaml").write_text(example)
     config = load_config(
@@ -490,9 +533,14 @@ def test_the_manuals_expressions_select_what_a_real_scrape_has() -> None:
             )
 
 
+def family_of(name: str) -> str:
+    """The metric that a series belongs to; the name of a counter ends in `_total`."""
+    return re.sub(r"_(bucket|sum|count)$", "", name)
+
+
 def test_the_manual_explains_every_metric_and_no_other() -> None:
     exported = {name for name in series() if name.startswith("stepguard_")}
-    families = {re.sub(r"_(bucket|sum|count)$", "", name) if "seconds" in name else name for name in exported}
+    families = {family_of(name) for name in exported}
     explained = set(re.findall(r"^\| `(stepguard_\w+)`", readme(), re.MULTILINE))
     assert explained == families
 
@@ -500,7 +548,7 @@ def test_the_manual_explains_every_metric_and_no_other() -> None:
 def test_the_manual_names_the_labels_of_every_metric() -> None:
     rows = dict(re.findall(r"^\| `(stepguard_\w+)` \| ([^|]+) \|", readme(), re.MULTILINE))
     for name, found in series().items():
-        family = re.sub(r"_(bucket|sum|count)$", "", name) if "seconds" in name else name
+        family = family_of(name)
         if family in rows:
             labels = {label for labels in found for label in labels} - {"le"}
             assert set(re.findall(r"`(\w+)`", rows[family])) == labels
@@ -513,3 +561,21 @@ def test_the_manual_names_every_attribute_of_a_span() -> None:
     spans.close()
     used = {name for span in exporter.get_finished_spans() for name in span.attributes or ()}
     assert not {name for name in used if f"`{name}`" not in readme()}
+
+
+def test_the_manuals_way_from_observing_to_enforcing_can_be_served(tmp_path: Path) -> None:
+    section = readme().split("## Observe first, then enforce")[1]
+    [example] = re.findall(r"(?:^    .*\n)+", section.split("\n1. ")[0], re.MULTILINE)
+    shutil.copytree(ROOT / "examples" / "invoice", tmp_path / "procedures")
+    (tmp_path / "stepguard.yaml").write_text(dedent(example))
+    service = build(load_config(tmp_path / "stepguard.yaml", {}), {})
+    watched, guarded = service.policies["watched"].settings, service.policies["guarded"].settings
+    assert (watched.mode, watched.sample, service.config.routes[0].policy) == ("observe", 0.2, "watched")
+    assert guarded.mode != "observe"
+
+
+def test_the_manual_says_what_every_result_of_observing_means() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| ", readme().split("| `result` | means |")[1].split("\n\n")[0], re.MULTILINE
+    )
+    assert rows == list(Observed)

@@ -225,6 +225,8 @@ def test_a_fault_of_the_upstream_is_an_event(error: Exception | None, kind: type
         (event,) = run.events
         assert isinstance(event, Failed)
         assert isinstance(event.error, kind)
+        assert event.left_s is not None
+        assert 29 < event.left_s <= 30
 
     play(body())
 

@@ -6,11 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from guard.cli import explain as explaining
 from guard.cli import simulate
 from guard.cli.terminal import Terminal
 from guard.config import Config, default_config, load_config
 from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
+from guard.config.words import suggestion
+from guard.errors import ConfigError
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (it has no public name)
@@ -24,6 +27,11 @@ def register(commands: Commands) -> None:
     _config_argument(_list)
     _list.add_argument("--json", action="store_true", help="as JSON: name, mode, deliver, attempts, routes")
     _list.set_defaults(command=list_policies)
+    explain = below.add_parser("explain", help="print what a policy does, and what of it routes cannot use")
+    explain.add_argument("name", metavar="NAME", help="the policy; `default` is there without a file, too")
+    _config_argument(explain)
+    explain.add_argument("--json", action="store_true", help="as JSON: policy, settings, table, routes")
+    explain.set_defaults(command=explain_policy)
     simulation = below.add_parser("simulate", help="play a policy against a scripted model")
     simulate.add_arguments(simulation)
     simulation.set_defaults(command=simulate.run)
@@ -70,4 +78,20 @@ def list_policies(arguments: argparse.Namespace, out: Terminal) -> int:
         out.line(
             f"{row['name']}: {row['mode']}, {row['deliver']}, {row['attempts']} attempts; routes: {routes}"
         )
+    return 0
+
+
+def explain_policy(arguments: argparse.Namespace, out: Terminal) -> int:
+    """Carry out `policy explain`. Raises `ConfigError`."""
+    config = configuration(arguments.config)
+    known = policies(config)
+    if arguments.name not in known:
+        where = "without --config" if arguments.config is None else f"in {arguments.config}"
+        message = f"there is no {arguments.name!r} {where}{suggestion(arguments.name, known)}"
+        raise ConfigError([("policy", message)])
+    explanation = explaining.explain(config, arguments.name, known[arguments.name])
+    if arguments.json:
+        out.json(explanation.to_json())
+    else:
+        explaining.show(explanation, out)
     return 0

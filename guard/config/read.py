@@ -22,10 +22,12 @@ from guard.config.policies import Entry, PolicySettings, RuleSettings, VotesSett
 from guard.config.refuse import impossible
 from guard.config.settings import (
     Admin,
+    Breaker,
     Config,
     Defaults,
     HttpUpstream,
     LocalUpstream,
+    RetryBudget,
     Route,
     ScriptedUpstream,
     Server,
@@ -206,6 +208,12 @@ _SECTIONS: Mapping[str, tuple[type[BaseModel], ...]] = {
 }
 
 
+_INNER: Mapping[str, Mapping[str, type[BaseModel]]] = {
+    "upstreams": {"breaker": Breaker, "retry_budget": RetryBudget},
+    "policies": {"actions": Entry, "rules": RuleSettings, "votes": VotesSettings},
+}
+
+
 def _validate(
     raw: dict[str, Any], written: Mapping[str, Any], folder: Path, problems: Problems
 ) -> Config | None:
@@ -300,8 +308,8 @@ def _keys(at: Keys) -> Iterator[str]:
 
 def _sections(at: Keys) -> tuple[type[BaseModel], ...]:
     within = [part for part in at[:-1] if isinstance(part, str)]
-    inner: dict[str, type[BaseModel]] = {"actions": Entry, "rules": RuleSettings, "votes": VotesSettings}
-    if within[0] == "policies" and len(within) > 2 and within[-1] in inner:
+    inner = _INNER.get(within[0], {})
+    if len(within) > 2 and within[-1] in inner:
         return (inner[within[-1]],)
     return _SECTIONS.get(within[0], ())
 

@@ -29,7 +29,10 @@ from guard.trace import prompt
 from guard.trace.parser import Parser
 from guard.upstream import http, local, scripted
 from guard.upstream.base import Upstream
+from guard.upstream.breaker import Breaker
+from guard.upstream.budget import RetryBudget
 from guard.upstream.model import resolve
+from guard.upstream.spared import SILENT_S, SparedUpstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
         raise config.places.error(problems)
     Parser().feed("1 usual = 1\n?\n")  # compiles what reads traces: the first request shall not wait for it
     metrics = _metrics(config, programs, upstreams)
+    observer = _observer(config, metrics, environment)
     policies = {
         name: _enforced(settings)
         for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
@@ -110,9 +114,11 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
             form: {name: _instructed(program.in_form(form)) for name, program in programs.items()}
             for form in {enforced.settings.trace for enforced in policies.values()}
         },
-        upstreams=upstreams,
+        upstreams={
+            name: _spared(upstream, config.upstreams[name], observer) for name, upstream in upstreams.items()
+        },
         policies=policies,
-        observer=_observer(config, metrics, environment),
+        observer=observer,
         metrics=metrics,
     )
 
@@ -166,13 +172,25 @@ def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
             return scripted.ScriptedUpstream(name, scripted.load_script(settings.file))
 
 
+def _spared(upstream: Upstream, settings: UpstreamSettings, observer: Observer) -> Upstream:
+    """Put an upstream behind a breaker and a retry budget of its own."""
+    silent_s = settings.idle_s if isinstance(settings, HttpUpstream) else SILENT_S
+    return SparedUpstream(
+        upstream,
+        observer,
+        breaker=Breaker(**settings.breaker.model_dump()),
+        budget=RetryBudget(**settings.retry_budget.model_dump()),
+        silent_s=silent_s,
+    )
+
+
 def _metrics(config: Config, programs: Mapping[str, Program], upstreams: Mapping[str, Upstream]) -> Metrics:
     kinds: dict[str, set[StepKind]] = {
         name: set(program.step_numbers.values()) for name, program in programs.items()
     }
     models = {upstream.target.model for upstream in upstreams.values()}
     models |= {route.upstream_model or "" for route in config.routes}
-    return Metrics(kinds, models=models - {""}, version=version("stepguard"))
+    return Metrics(kinds, models=models - {""}, version=version("stepguard"), upstreams=upstreams)
 
 
 def _observer(config: Config, metrics: Metrics, environment: Mapping[str, str]) -> Observer:

@@ -6,11 +6,12 @@ import ipaddress
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     PrivateAttr,
     SecretStr,
@@ -90,7 +91,55 @@ def _http_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class HttpUpstream(Section):
+class RetryBudget(Section):
+    """How many retries after faults of the network an upstream is sent."""
+
+    percent: float = Field(
+        default=20,
+        ge=0,
+        le=100,
+        description="retries after faults, at most, in percent of its other requests",
+    )
+    window_s: float = Field(default=10, gt=0, le=600, description="seconds over which both are counted")
+    minimum: int = Field(default=3, ge=0, le=1000, description="retries that are allowed in any case")
+
+
+class Breaker(Section):
+    """When an upstream is left alone because it fails."""
+
+    failures: int = Field(
+        default=5,
+        ge=0,
+        le=1000,
+        description="faults in a row after which it is left alone; 0, or `breaker: off`: never",
+    )
+    open_s: float = Field(
+        default=30, gt=0, description="seconds until one request tries it again; doubled where that fails"
+    )
+    longest_s: float = Field(
+        default=300, gt=0, validate_default=True, description="seconds that `open_s` is doubled to, at most"
+    )
+
+    @field_validator("longest_s")
+    @classmethod
+    def _not_shorter(cls, longest_s: float, info: ValidationInfo) -> float:
+        open_s = info.data.get("open_s")
+        if open_s is not None and longest_s < open_s:
+            raise ValueError(f"must not be less than open_s, which is {open_s:g}")
+        return longest_s
+
+
+NEVER: Final = {"failures": 0}
+
+
+class SparedUpstream(Section):
+    """What every kind of upstream has."""
+
+    retry_budget: RetryBudget = RetryBudget()
+    breaker: Annotated[Breaker, BeforeValidator(lambda value: NEVER if value == "off" else value)] = Breaker()
+
+
+class HttpUpstream(SparedUpstream):
     """A model server that is reached over HTTP."""
 
     kind: Literal["generic", "llama.cpp"] = Field(
@@ -117,7 +166,7 @@ class HttpUpstream(Section):
         return pass_key
 
 
-class LocalUpstream(Section):
+class LocalUpstream(SparedUpstream):
     """llama.cpp in a child process of the server; needs the extra `local`."""
 
     kind: Literal["local"] = Field(description="the embedded model runtime")
@@ -135,7 +184,7 @@ class LocalUpstream(Section):
     slots: int = Field(default=2, ge=1, le=64, description="generations at the same time")
 
 
-class ScriptedUpstream(Section):
+class ScriptedUpstream(SparedUpstream):
     """Plays replies from a file, for tests and demonstrations."""
 
     kind: Literal["scripted"] = Field(description="replies from a file")

@@ -13,6 +13,7 @@ from guard.proxy.binding import MODE_HEADER, POLICY_HEADER, PROCEDURE_HEADER, Ca
 from guard.proxy.exchange import Exchange
 
 KEY_HEADER = "x-stepguard-key"
+RETRY_HEADER = "x-stainless-retry-count"  # which OpenAI's clients send
 BEARER = "bearer "
 FAREWELL_S = 2.0  # for what those inside are told when they are interrupted
 
@@ -58,7 +59,13 @@ class Keys:
             traceparent=exchange.headers.get("traceparent"),
             policy=exchange.headers.get(POLICY_HEADER),
             mode=exchange.headers.get(MODE_HEADER),
+            retried=_count(exchange.headers.get(RETRY_HEADER, "")),
         )
+
+
+def _count(text: str) -> int:
+    """Read a small number; 0 for whatever else is there."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
 
 
 class Admission:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from guard.config import Config, Service
 from guard.proxy import routes
 from guard.proxy.admission import Admission
+from guard.proxy.observe import Watch
 from guard.proxy.protocol import Protocol
 from guard.proxy.routes import Endpoint, Handler
 from guard.telemetry.metrics import CONTENT_TYPE
@@ -32,12 +33,12 @@ _QUIET: Final[dict[str, Any]] = {
 }
 
 
-def client_app(service: Service, admission: Admission) -> FastAPI:
+def client_app(service: Service, admission: Admission, watch: Watch) -> FastAPI:
     """Make what clients reach. Every path is plain ASGI, without FastAPI's per-request work."""
     app = FastAPI(title="stepguard", **_QUIET)
 
     def add(path: str, handle: Handler, *methods: str) -> None:
-        endpoint = Endpoint(service, admission, handle)
+        endpoint = Endpoint(service, admission, watch, handle)
         for prefix in ("/v1", "/p/{procedure}/v1"):
             app.router.routes.append(Route(prefix + path, endpoint, methods=methods or None))
 
@@ -45,7 +46,7 @@ def client_app(service: Service, admission: Admission) -> FastAPI:
     add("/models", routes.models, "GET")
     add("/models/{model:path}", routes.model, "GET")
     add("/{path:path}", routes.other)
-    app.router.routes.append(Route("/{path:path}", Endpoint(service, admission, routes.nothing)))
+    app.router.routes.append(Route("/{path:path}", Endpoint(service, admission, watch, routes.nothing)))
     return app
 
 
@@ -91,7 +92,7 @@ async def serve(
     had, and what `Service.start` raises; nothing is left running then.
     """
     settings = service.config
-    admission = Admission(settings.server.max_requests)
+    admission, watch = Admission(settings.server.max_requests), Watch()
     stop = stop or asyncio.Event()
     with (
         _listening(settings, "server", settings.server.host, settings.server.port) as client,
@@ -102,7 +103,7 @@ async def serve(
         try:
             await _run(
                 [
-                    _Listener(client_app(service, admission), client),
+                    _Listener(client_app(service, admission, watch), client),
                     _Listener(admin_app(service, admission), admin),
                 ],
                 admission,
@@ -111,6 +112,7 @@ async def serve(
                 ready=lambda: ready and ready(Addresses(client=_url(client), admin=_url(admin))),
             )
         finally:
+            await watch.close()
             await service.close()
 
 

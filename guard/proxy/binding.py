@@ -20,7 +20,7 @@ from guard.procedure.types import Value
 from guard.proxy.answer_format import check_format
 from guard.run.ladders import named
 from guard.run.messages import Message, Target
-from guard.run.policy import Policy
+from guard.run.policy import Policy, damped
 from guard.run.run import Job
 from guard.trace import prompt
 from guard.wire.chat import ChatRequest, encode, merge_system, parse_request, text_of
@@ -49,6 +49,7 @@ class Caller:
     traceparent: str | None = None
     policy: str | None = None
     mode: str | None = None
+    retried: int = 0  # how often the client says that it has sent this request before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class Bound:
     content: Content
     extra: dict[str, object]  # fields that travel with every generation
     above: frozenset[str]  # inputs whose text stands in the conversation
+    retried: int = 0
 
     @property
     def as_reasoning(self) -> bool:
@@ -82,7 +84,7 @@ class Bound:
     def policy(self) -> Policy:
         """What the run follows."""
         delivers = bool(self.request.stream) and (self.as_reasoning or self.content != "answer")
-        return self.enforced.policy if delivers else self.enforced.held
+        return damped(self.enforced.policy if delivers else self.enforced.held, self.retried)
 
     def job(self, nonce: str) -> Job:
         """Say what the run has to do."""
@@ -112,6 +114,7 @@ class Choice:
     raw: Mapping[str, Any]
     policy: str | None = None
     mode: str | None = None
+    retried: int = 0
 
 
 def choose(service: Service, caller: Caller, body: bytes) -> Choice:
@@ -145,7 +148,7 @@ def choose(service: Service, caller: Caller, body: bytes) -> Choice:
             f"{PROCEDURE_HEADER} or the path /p/<procedure>/v1",
             code="unbound",
         )
-    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode)
+    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode, retried=caller.retried)
 
 
 def route_for(service: Service, caller: Caller, model: object) -> Route | None:
@@ -253,6 +256,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
         content=content,
         extra=extra,
         above=frozenset(above),
+        retried=choice.retried,
     )
 
 

@@ -35,7 +35,7 @@ class Call:
 
 async def deliver(service: Service, exchange: Exchange, caller: Caller, bound: Bound) -> None:
     """Carry a bound request out and answer it, in one piece or as a stream."""
-    audit_id, nonce, stream = _audit_id(), secrets.token_hex(3), bool(bound.request.stream)
+    audit_id, nonce, stream = new_audit_id(), secrets.token_hex(3), bool(bound.request.stream)
     created = int(time.time())  # noqa: TID251 (a date for people)
     answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created)
     run = machine(bound.job(nonce), bound.policy, bound.targets)
@@ -118,13 +118,15 @@ class _Stream:
         before = perf_counter()
         data = self._answer.last(finish)
         self._spent_s += perf_counter() - before
-        await self._begin()
+        await self._begin(finish)
         await self._exchange.end(data)
 
-    async def _begin(self) -> None:
+    async def _begin(self, finish: Finish | None = None) -> None:
+        """Send the status and the headers, unless that is done; of the end, if that is known by then."""
         if not self._exchange.committed:
             self._exchange.streaming = True
-            await self._exchange.begin(200, (*STREAM_HEADERS, *self._answer.headers))
+            known = self._answer.headers if finish is None else self._answer.headers_at(finish)
+            await self._exchange.begin(200, (*STREAM_HEADERS, *known))
 
     async def _keep_alive(self) -> None:
         await asyncio.sleep(self._commit_after_s)
@@ -138,9 +140,9 @@ class _Stream:
             pass  # whoever writes next finds out, or is told by the watch
 
 
-def _audit_id() -> str:
+def new_audit_id() -> str:
     """Make a UUID of version 7: its order is that of time."""
-    moment = time.time_ns() // 1_000_000
+    moment = time.time_ns() // 1_000_000  # noqa: TID251 (so that ids sort by date)
     value = (moment & (1 << 48) - 1) << 80 | secrets.randbits(80)
     value = value & ~(0xF << 76) | 7 << 76
     value = value & ~(3 << 62) | 2 << 62

@@ -8,7 +8,7 @@ import orjson
 
 from guard.check.verdict import Violation
 from guard.proxy.binding import Bound
-from guard.run.messages import Emit, Finish, Raced, Usage, Voted
+from guard.run.messages import Emit, Finish, Outcome, Raced, Usage, Voted
 from guard.trace import render
 from guard.wire import sse
 from guard.wire.chat import Envelope
@@ -19,6 +19,7 @@ STREAM_HEADERS = (
     ("cache-control", "no-cache"),
     ("x-accel-buffering", "no"),  # nginx would hold small pieces back
 )
+UNVERIFIED = (("x-stepguard-unverified", "true"),)
 KEEP_ALIVE = sse.comment("keep-alive")
 DONE = sse.encode(sse.DONE)
 
@@ -41,6 +42,11 @@ class Answer:
             ("x-stepguard-audit-id", self._audit_id),
         )
 
+    def headers_at(self, finish: Finish) -> tuple[tuple[str, str], ...]:
+        """Those of a stream that begins only when the run is over."""
+        released = (("x-stepguard-outcome", finish.outcome.value), *UNVERIFIED)
+        return (*self.headers, *(released if finish.outcome is Outcome.RELEASED else ()))
+
     # --- in one piece ----------------------------------------------------------------------------
 
     def whole(self, finish: Finish) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
@@ -49,14 +55,14 @@ class Answer:
             *self.headers,
             ("x-stepguard-outcome", finish.outcome.value),
             ("x-stepguard-attempts", str(finish.attempts)),
+            *(UNVERIFIED if finish.outcome is Outcome.RELEASED else ()),
         )
         if finish.error is not None:
             failure = of_failure(finish.error)
             return failure.status, (*failure.headers, *outcome), self._failure(failure, finish)
-        steps = "".join(finish.trace.splitlines(keepends=True)[1:-1])
         body = self._envelope.completion(
             self._content(finish),
-            reasoning=steps if self._bound.as_reasoning else None,
+            reasoning=_steps(finish) if self._bound.as_reasoning else None,
             finish_reason=finish.finish_reason,
             usage=usage(finish.usage),
             stepguard=self.report(finish),
@@ -68,9 +74,9 @@ class Answer:
             case "answer":
                 return finish.answer or ""
             case "trace":
-                return finish.trace
+                return finish.trace + finish.unverified
             case "both":
-                return f"{finish.trace}\n{finish.answer or ''}"
+                return f"{_ended(finish.trace + finish.unverified)}\n{finish.answer or ''}"
 
     # --- as a stream -----------------------------------------------------------------------------
 
@@ -88,11 +94,14 @@ class Answer:
         """Make the events behind the last step: what is left of the answer and the report, or the error."""
         if finish.error is not None:
             return sse.encode(self._failure(of_failure(finish.error), finish)) + DONE
+        released = finish.outcome is Outcome.RELEASED
+        mark: dict[str, object] | None = {"unverified": True} if released else None
         left = self._content(finish)
-        if self._traced:  # all of the trace but its closing line has been sent
-            closing = finish.trace.splitlines(keepends=True)[-1]
-            left = closing + left[len(finish.trace) :]
-        events = [self._envelope.content(left)]
+        if self._traced:  # all of the verified trace but its closing line has been sent
+            left = left[len(finish.trace) - len(_closing(finish)) :]
+        events = [self._envelope.content(left, stepguard=mark)]
+        if self._bound.as_reasoning and _goes_on(finish):
+            events.insert(0, self._envelope.reasoning(finish.unverified, stepguard=mark))
         events.append(self._envelope.finish(finish.finish_reason, self.report(finish)))
         if self._bound.request.wants_usage:
             events.append(self._envelope.usage(usage(finish.usage)))
@@ -113,6 +122,7 @@ class Answer:
         steps, program = finish.steps, self._bound.program
         return {
             "outcome": finish.outcome.value,
+            "unverified": finish.outcome is Outcome.RELEASED,
             "end": finish.end,
             "procedure": program.name,
             "version": program.version,
@@ -149,6 +159,26 @@ class Answer:
         if self._bound.enforced.settings.reveal:
             told |= {"expected": violation.expected, "found": violation.found}
         return told
+
+
+def _closing(finish: Finish) -> str:
+    """The closing line of a trace; a released one has none of ours."""
+    return "" if finish.outcome is Outcome.RELEASED else finish.trace.splitlines(keepends=True)[-1]
+
+
+def _goes_on(finish: Finish) -> bool:
+    """Whether unverified steps follow the verified ones; a text without an answer is the content itself."""
+    return bool(finish.unverified) and finish.end is not None
+
+
+def _steps(finish: Finish) -> str:
+    """The steps without their frame."""
+    verified = finish.trace.removesuffix(_closing(finish))
+    return verified.partition("\n")[2] + (finish.unverified if _goes_on(finish) else "")
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 def _race(raced: Raced | None) -> dict[str, object] | None:

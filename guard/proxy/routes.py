@@ -22,6 +22,7 @@ from guard.proxy.admission import Admission, Keys
 from guard.proxy.binding import Caller, bind, choose, passes, route_for
 from guard.proxy.delivery import Call, deliver
 from guard.proxy.exchange import HEADER_TEXT, ClientGone, Exchange, Interrupted
+from guard.proxy.observe import Watch, observe, observes
 from guard.proxy.responses import DONE
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
@@ -65,8 +66,8 @@ Handler = Callable[["Endpoint", Exchange, Caller], Awaitable[None]]
 class Endpoint:
     """An ASGI application around one handler: admission, keys, and an answer whatever goes wrong."""
 
-    def __init__(self, service: Service, admission: Admission, handle: Handler) -> None:
-        self.service = service
+    def __init__(self, service: Service, admission: Admission, watch: Watch, handle: Handler) -> None:
+        self.service, self.watch = service, watch
         self._admission, self._handle = admission, handle
         self._keys = Keys(key.get_secret_value() for key in service.config.server.api_keys)
 
@@ -131,6 +132,10 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     begun = exchange.elapsed
     choice = choose(service, caller, body)
     exchange.procedure = choice.procedure
+    if observes(service, choice):
+        passage = _passage(exchange, body)
+        await observe(service, endpoint.watch, exchange, caller=caller, choice=choice, passage=passage)
+        return
     unbound = passes(service, choice, body)
     if unbound is not None:
         await _pass(service, exchange, caller, unbound.upstream, unbound.body)

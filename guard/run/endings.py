@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from guard.check.verdict import Kind
-from guard.errors import UpstreamError, UpstreamStatusError, UpstreamTimeout
+from guard.errors import UpstreamError, UpstreamSpared, UpstreamStatusError, UpstreamTimeout
 from guard.procedure.expected import Ending
 from guard.run.messages import Outcome, Result, RunError, StepClass
 
@@ -24,6 +24,7 @@ _REASONS: Final = {
     Outcome.ACCEPTED_AFTER_RETRY: "every step was verified, some after a retry",
     Outcome.ACCEPTED_BY_FALLBACK: "every step was verified, on a further upstream",
     Outcome.REPAIRED: "the guard wrote steps that the model did not get right",
+    Outcome.RELEASED: "what the model wrote was released without verification",
     Outcome.CANCELLED: "the client has gone",
 }
 
@@ -96,8 +97,14 @@ def out_of_time(procedure: str, step: str, seconds: float) -> RunError:
     )
 
 
-def upstream_failed(error: UpstreamError) -> RunError:
-    """Say that no upstream could be used; what a server says of the request itself is passed on."""
+def upstream_failed(error: UpstreamError, fault: UpstreamError | None = None) -> RunError:
+    """Say that no upstream could be used; what a server says of the request itself is passed on.
+
+    Where the last upstream was spared, the client is told of the last `fault`, and that it was.
+    """
+    message = error.message
+    if isinstance(error, UpstreamSpared) and fault is not None:
+        message, error = f"{fault.message} (not asked again: {error.message})", fault
     status = error.status
     if isinstance(error, UpstreamStatusError) and 400 <= error.upstream_status < 500:
         status = error.upstream_status
@@ -105,7 +112,7 @@ def upstream_failed(error: UpstreamError) -> RunError:
         status=status,
         type="upstream_error",
         code=error.code,
-        message=error.message,
+        message=message,
         retry_after_s=error.retry_after_s,
         cause=error,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from guard.check.verdict import Violation
 from guard.errors import UpstreamError
+from guard.procedure.expected import Expected
 from guard.run.messages import Close, Result, Strategy, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
@@ -18,8 +20,9 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `overlap` reads its first lines, where it goes on from something. `done`: all that it was
-    opened for is there, and `tail` is what came behind that.
+    given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
+    its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
+    came behind that. `ended` is the finish reason with which it ended, "" as long as it writes.
     """
 
     number: int
@@ -39,6 +42,8 @@ class Generation:
     done: bool = False
     vote: bool = False  # whether it came to a line that was put to the vote
     tail: str = ""
+    settled: int = 0
+    ended: str = ""
     tokens: int = 0
     usage: Usage | None = None
 
@@ -70,6 +75,19 @@ class Generation:
         share = 1 - min(kept, written) / written if written else 1
         discarded = round(cost.completion * share)
         return Close(generation=self.number, result=result, usage=cost, discarded=discarded, error=error)
+
+    def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
+        """Give what the policy remembers of it, where a violation ended it at the step that is due."""
+        return replace(
+            self.attempt(),
+            kind=violation.kind,
+            failed_at=due.path,
+            step_kind=due.kind,
+            found=violation.found,
+            delivered=delivered,
+            scaffoldable=scaffoldable and (self.scaffold or due.path not in self.given),
+            repairable=due.known,
+        )
 
     def attempt(self) -> Attempt:
         """Give what the policy remembers of it, where no violation ended it."""

@@ -268,6 +268,8 @@ class Finish:
 
     `answer` is what the client reads (canonical spelling), `end` which end of the procedure it was;
     both None where there is none. `trace` is the verified text with its opening and closing lines.
+    `unverified` is what was released behind it: with an outcome of `released` the answer is what the model
+    says that it is, and where its text has no answer line, the text itself and no `end`.
     """
 
     outcome: Outcome
@@ -280,6 +282,7 @@ class Finish:
     steps: StepCounts
     usage: tuple[Usage, ...]  # one a generation, in order
     error: RunError | None = None
+    unverified: str = ""
     reason: str = ""  # in words, why it ended as it did
     finish_reason: str = "stop"
     classes: dict[str, StepClass] = field(default_factory=dict)  # step path -> class

@@ -11,6 +11,9 @@ ends and then read in this order:
     4. the rest of a verified line, and what is no line of the trace: left out
     5. whatever it is, for the checker to blame
 
+Where nothing stands yet, since no answer began as it was told, the opening line is put in front of the first
+new line unless the model has written it.
+
 Nothing counts that the checker has not accepted: reading 3 puts the beginning in front and hands over a
 whole line. A value that is the model's to decide nothing can be computed against, so there the rest of a
 verified line goes before, and a bare number decides nothing.
@@ -39,9 +42,12 @@ from guard.trace.parser import read_line
 PASSES: Final = 2  # over the verified lines in one generation: a server may echo what a model repeats
 ASIDES: Final = 8  # lines that say nothing of the trace
 
+NO_LINE: Final = "no line of the trace"
+
 _BLANK: Final = " \t\r\n"
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})[A-Za-z0-9_+-]*")
-_NUMBERED: Final = re.compile(r"[0-9]++[\[\].0-9]*+(?=\s|$)")
+_PATH: Final = re.compile(r"[0-9]++[\[\].0-9]*+")
+_NUMBERED: Final = re.compile(rf"{_PATH.pattern}(?=\s|$)")
 _NUMBER: Final = re.compile(r"-?[0-9.]++%?")
 _BARE: Final = re.compile(r"true|false|-?[0-9.]++%?")
 
@@ -60,8 +66,10 @@ class Overlap:
         self.open = True
         self.lent = 0  # characters of the first new line that the model did not write in this generation
         self._progress, self._due, self._turn = progress, due, turn
+        self._paths = {due.path, *(other.path for other in due.others)}  # of the steps that may come next
         self._tail, self._begun = tail, begun
         self._given = len(tail)
+        self._frame = "" if progress.verified else progress.begin  # still to be said, or to be put in front
         self._repeats, self._asides = PASSES * (len(progress.lines) + 1), ASIDES
         self._blanks = self._repeats + self._asides
         self._fresh = True  # no word of the trace has been said yet
@@ -86,6 +94,9 @@ class Overlap:
         said = line.strip(_BLANK)
         if self._joined:
             return self._behind(line, said)
+        if self._frame and said.split() == self._frame.split():
+            self._frame = ""
+            return line
         if not said:
             self._blanks -= 1
             return self._leave_out(line, "a blank line", self._blanks)
@@ -114,6 +125,8 @@ class Overlap:
 
     def _join(self, text: str, line: str) -> str:
         """Hand over the first new line."""
+        if not text.startswith("@"):
+            text = f"{self._frame}{text}"
         self.lent = len(text) - len(line) - self._given
         self._joined, self._tail = True, ""
         self.open = self._fenced or self._again is not None
@@ -145,12 +158,12 @@ class Overlap:
             text = f"{self._tail}{'' if line[0] in _BLANK else ' '}{line}"  # some servers trim what they give
             if self._fits(text.rstrip(_BLANK)):
                 return text
+        if _path(said) not in self._paths:
+            return None
         if self._fits(said):
             return line
         step = _step(said)
-        if step is None:
-            return None
-        return line if step.path in {self._due.path, *(other.path for other in self._due.others)} else None
+        return line if step is not None and step.path in self._paths else None
 
     def _fits(self, text: str) -> bool:
         """Whether a text is the due line, and right."""
@@ -211,10 +224,11 @@ class Overlap:
             return "the opening line, repeated"
         if said in {self._begun, self._tail}:
             return "the beginning that was given, repeated"
-        path = said.split(maxsplit=1)[0]
-        if path not in self._verified:
+        path = _path(said)
+        text = self._verified.get(path)
+        if text is None:
             return None
-        same = said == self._verified[path] or self._says(*self._stood(path), said)
+        same = said == text or _respaced(said, text) or self._says(*self._stood(path), said)
         return "a verified line, repeated" if same else None
 
     def _says(self, expected: Expected, value: Value, said: str) -> bool:
@@ -256,7 +270,18 @@ class Overlap:
         if not self._turn or said.startswith("@") or _NUMBERED.match(said):
             return None
         prose = next(filter(None, map(_valued, self._readings(said))), None) is None
-        return "no line of the trace" if prose else None
+        return NO_LINE if prose else None
+
+
+def _path(text: str) -> str:
+    """The number that a text begins with, "" where there is none."""
+    number = _PATH.match(text)
+    return number[0] if number else ""
+
+
+def _respaced(said: str, text: str) -> bool:
+    """Whether two texts differ by how wide their blanks are: the usual way of saying the same otherwise."""
+    return '"' not in text and said.split() == text.split()
 
 
 def _step(text: str) -> Line | None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal
+from zlib import crc32
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
@@ -25,7 +26,9 @@ from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy, Target
 
 BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
-LONGEST_WAIT_S: Final = 10.0  # a server that asks for more is given up
+LONGEST_BACKOFF_S: Final = 8.0
+LONGEST_WAIT_S: Final = 10.0  # that a server may ask for where there is a further one to go to
+SPREAD: Final = 0.1  # of a wait that the server asked for
 TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
 SAME: Final = (
     3  # times that the same mistake is made at one step of one upstream, until that is the end of it
@@ -185,17 +188,43 @@ def blamed(attempt: Attempt, *, step: str, kind: StepKind, value: str, delivered
     )
 
 
-def pause(policy: Policy, error: UpstreamError, faults: int) -> float | None:
+def pause(
+    policy: Policy,
+    error: UpstreamError,
+    faults: int,
+    *,
+    left_s: float | None = None,
+    further: bool = False,
+    herd: str = "",
+) -> float | None:
     """Seconds to wait before the same generation is opened again after a fault; None: do not.
 
-    `faults` is how many this upstream has had in this run, the present one included.
+    `faults` is how many this upstream has had in this run, the present one included; `left_s` is what is
+    left of the run's time (None: all of it), and a wait must fit into it; `further` says that there is
+    another upstream to go to. What the server asks for is never cut short. Runs that fail together wait
+    for different times, by what is in `herd`: back-off is cut by up to a half of it.
     """
     if not error.retryable or faults > policy.transport_retries:
         return None
+    share = crc32(f"{herd} {faults}".encode()) / 2**32
     asked = error.retry_after_s
     if asked is None:
-        return float(BACKOFF_S * 2 ** (faults - 1))
-    return max(0.0, asked) if asked <= LONGEST_WAIT_S else None
+        seconds = min(BACKOFF_S * 2.0 ** (faults - 1), LONGEST_BACKOFF_S) * (1 - share / 2)
+    elif further and asked > LONGEST_WAIT_S:
+        return None
+    else:
+        seconds = max(0.0, asked) * (1 + SPREAD * share)
+    return seconds if seconds < (policy.seconds if left_s is None else left_s) else None
+
+
+def damped(policy: Policy, retried: int) -> Policy:
+    """Give the policy for a request that its client has sent so many times before.
+
+    The client's retries take the place of ours after faults, so that the two do not multiply.
+    """
+    if retried <= 0:
+        return policy
+    return replace(policy, transport_retries=max(0, policy.transport_retries - retried))
 
 
 def temperature(policy: Policy, asked: float | None, tries: int) -> float | None:
@@ -266,12 +295,14 @@ def _tries_before_fault(history: Sequence[Attempt], step: str, upstream: int) ->
     return 0
 
 
-def further(history: Sequence[Attempt], upstreams: Sequence[Target]) -> int | None:
-    """Find the upstream that a run goes to from the last generation's; None: there is none left.
+def further(
+    history: Sequence[Attempt], upstreams: Sequence[Target], *, here: int | None = None
+) -> int | None:
+    """Find the upstream that a run goes to from the last generation's, or from `here`; None: none is left.
 
     It is the first one that was not used yet and does not stand by for a policy that names it.
     """
-    used = {attempt.upstream for attempt in history}
+    used = {attempt.upstream for attempt in history} | {here}
     return next((i for i, one in enumerate(upstreams) if i not in used and not one.standby), None)
 
 

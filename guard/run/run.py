@@ -7,6 +7,7 @@ Theory of operation. A run is in one of four states:
     open      a violation                                    open (the policy's choice) | over
               the end of a generation at a decided step      open (strategy `decision`)
               the end of a generation behind the answer      over
+              a violation, released, and the end             over
               a fault of the network                         waiting | open (the next upstream) | over
     waiting   Waited                                         open
     over                                                     `handle` raises InvalidState
@@ -23,25 +24,25 @@ With votes, a line of an `extract` or `judge` step ends its generation, too: it 
 asked for again (strategy `vote`) until the votes on the step are settled; then the winning line is put in
 its place. See `guard.run.votes`.
 
-What bounds a run: the ladder and `attempts` for violations, `transport_retries` for faults. A generation that
-is opened behind a decision or a repair needs a newly verified line, so there are no more of them than the
-trace has steps, and one for a vote counts against the cap of its step; a truncated one is resumed so often
-without a new line as the ladder allows.
+What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults;
+neither takes from the other. A generation that is opened behind a decision or a repair needs a newly verified
+line, so there are no more of them than the trace has steps, and one for a vote counts against the cap of its
+step; a truncated one is resumed so often without a new line as the ladder allows.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
-from guard.check.verdict import Ignored, Judgement, Kind, Violation
+from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
+from guard.run.faults import Faults
 from guard.run.generation import Generation
 from guard.run.ladders import GENERATING, Action
 from guard.run.messages import (
@@ -67,9 +68,10 @@ from guard.run.messages import (
     Waited,
 )
 from guard.run.opening import NO_REASON, Job, Opening, Reason, opening, scaffold_cell
-from guard.run.overlap import Overlap
+from guard.run.overlap import NO_LINE, Overlap
 from guard.run.policy import Attempt, Choice, Policy, Vary
 from guard.run.progress import Progress
+from guard.run.release import Release, unverified
 from guard.run.votes import Polls
 
 __all__ = ["Job", "Policy", "Run"]
@@ -98,11 +100,12 @@ class Run:
         self._upstream = 0
         self._generation: Generation | None = None
         self._waiting = False
+        self._release: Release | None = None  # why the generation is read on unchecked
         self._reason = NO_REASON  # why the last generation was opened
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
         self._usage: list[Usage] = []
-        self._faults: Counter[int] = Counter()  # by upstream
+        self._faults = Faults(policy, job.nonce)
         self._generations = self._retries = self._spent = 0
         self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
         self._started = self._over = False
@@ -136,8 +139,8 @@ class Run:
                 return self._text(event, self._current(event))
             case Ended():
                 return self._ended(event, self._current(event))
-            case Failed(error):
-                return self._failed(error, self._current(event))
+            case Failed():
+                return self._failed(event, self._current(event))
             case Waited():
                 return self._waited(event)
             case OutOfTime():
@@ -180,12 +183,18 @@ class Run:
         generation.tokens += event.tokens
         commands: list[Command] = []
         for piece in _LINES.findall(event.text):
-            commands += self._behind(generation, piece) if generation.done else self._read(generation, piece)
+            commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
         if generation.tokens > self._left and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
+
+    def _piece(self, generation: Generation, piece: str) -> list[Command]:
+        if self._release is not None:
+            generation.take(self._release.take(piece))
+            return [] if self._release.left else self._let_go(generation, "length")
+        return self._behind(generation, piece) if generation.done else self._read(generation, piece)
 
     def _read(self, generation: Generation, piece: str) -> list[Command]:
         line = generation.line + piece
@@ -196,12 +205,16 @@ class Run:
             return []
         text = generation.overlap.read(line)
         if isinstance(text, Ignored):
+            generation.settled = generation.settled if text.why == NO_LINE else len(generation.text)
             return [Observe(text)]
         return self._judged(generation, self._progress.read(text, generation.given))
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
         generation.usage = event.usage
+        generation.ended = event.finish_reason or "length"
         commands: list[Command] = []
+        if self._release is not None:
+            return self._let_go(generation, generation.ended)
         if generation.line.strip() and not generation.done and event.finish_reason == "stop":
             commands += self._read(generation, "\n")
         if self._generation is not generation:
@@ -211,6 +224,9 @@ class Run:
         return commands + self._close_checker(generation, event.finish_reason)
 
     def _close_checker(self, generation: Generation, finish_reason: str | None) -> list[Command]:
+        generation.ended = finish_reason or "length"
+        if self._release is not None:
+            return self._let_go(generation, generation.ended)
         commands: list[Command] = []
         if not generation.line.strip():
             self._progress.rewind()  # the number that it was given is no line of its own
@@ -222,12 +238,16 @@ class Run:
             commands += self._judged(generation, judgements)
         return commands + (self._complete(generation) if self._generation is generation else [])
 
-    def _failed(self, error: UpstreamError, generation: Generation) -> list[Command]:
+    def _failed(self, event: Failed, generation: Generation) -> list[Command]:
         if generation.done:
             return self._complete(generation)
+        error = event.error
+        if self._release is not None:
+            return self._let_go(generation, "length", endings.of_fault(error), error)
         self._history.append(replace(generation.attempt(), fault=True))
-        self._faults[self._upstream] += 1
-        pause = retry.pause(self._policy, error, self._faults[self._upstream])
+        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
+        further = None if clients else retry.further(self._history, self._targets)
+        pause = self._faults.pause(event, self._upstream, further=further is not None)
         self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
         if self._due != generation.step:
@@ -235,12 +255,10 @@ class Run:
         if pause is not None:
             self._waiting = True
             return [closed, Wait(pause)]
-        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        further = None if clients else retry.further(self._history, self._targets)
         if further is not None:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
-        return [closed, self._finish(Outcome.ERROR, error=endings.upstream_failed(error))]
+        return [closed, self._finish(Outcome.ERROR, error=self._faults.ending(error))]
 
     def _waited(self, event: Waited) -> list[Command]:
         if not self._waiting:
@@ -252,6 +270,8 @@ class Run:
         generation = self._generation
         if generation is not None and generation.done:
             return self._complete(generation)
+        if generation is not None and self._release is not None:
+            return self._let_go(generation, "length", Result.TIMEOUT)
         closed = self._close_open(Result.TIMEOUT)
         error = endings.out_of_time(self._job.program.name, self._due, self._policy.seconds)
         return [*closed, self._finish(Outcome.ERROR, error=error)]
@@ -261,6 +281,8 @@ class Run:
     def _judged(self, generation: Generation, judgements: list[Judgement]) -> list[Command]:
         """Draw the consequences of what the checker made of a line, or of the end."""
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
+        if any(isinstance(j, StepVerified) for j in judgements):
+            generation.settled = len(generation.text)
         settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
         if self._progress.answered:
             generation.done = True
@@ -303,18 +325,15 @@ class Run:
         due = self._progress.expected
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
-        attempt = replace(
-            generation.attempt(),
-            kind=violation.kind,
-            failed_at=due.path,
-            step_kind=due.kind,
-            found=violation.found,
-            delivered=self._progress.delivered > 0,
-            scaffoldable=cell is not None and (generation.scaffold or due.path not in generation.given),
-            repairable=due.known,
+        attempt = generation.failed(
+            violation, due, delivered=self._progress.delivered > 0, scaffoldable=cell is not None
         )
-        self._history.append(attempt)
+        written = self._progress.lines or unverified(generation, self._progress.verified).strip()
+        self._history.append(replace(attempt, written=bool(written)))
         choice = self._decide(generation)
+        if choice.action is Action.RELEASE:
+            self._release = Release(violation=violation, why=choice.reason)
+            return self._let_go(generation, generation.ended) if generation.ended else []
         if choice.action is Action.RESTART:
             self._restart()
         closed = self._close(generation, Result.VIOLATION)
@@ -332,9 +351,9 @@ class Run:
 
     def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
         match choice.action:
-            case Action.REJECT | Action.RELEASE if choice.barred:
+            case Action.REJECT if choice.barred:
                 return [self._out_of_tokens()]
-            case Action.REJECT | Action.RELEASE:
+            case Action.REJECT:
                 return [self._reject(violation, choice.reason)]
             case Action.REPAIR:
                 return self._repair(all_known=choice.rest)
@@ -394,6 +413,22 @@ class Run:
                 return replace(choice, action=Action.REJECT, reason=struck)
             self._progress.rewind(last)
         return choice
+
+    def _let_go(
+        self,
+        generation: Generation,
+        finish_reason: str,
+        result: Result = Result.VIOLATION,
+        error: UpstreamError | None = None,
+    ) -> list[Command]:
+        """End with what the generation has written, unchecked."""
+        assert self._release is not None
+        text = unverified(generation, self._progress.verified)
+        closed = self._close(generation, result, error=error, kept=len(generation.text))
+        delivered = self._progress.deliver()
+        finish = self._finish(Outcome.RELEASED, finish_reason=finish_reason)
+        lines = "".join(line.step.text for line in self._progress.lines)
+        return [closed, *delivered, self._release.finish(finish, self._job.program, text, lines)]
 
     # --- what to do ------------------------------------------------------------------------------
 
@@ -467,11 +502,12 @@ class Run:
             seed=retry.seed(self._policy, self._job.seed, retry.draws(self._history, strategy)),
             resume_from=step,
             model=target.model,
+            last=retry.further(self._history, self._targets, here=self._upstream) is None,
         )
 
     def _overlap(self, made: Opening, target: Target) -> Overlap | None:
-        if not self._progress.verified:
-            return None
+        if not self._progress.verified and not self._violations:
+            return None  # the first answer has to begin as it was told
         turn = not target.prefill or self._policy.tolerant
         return Overlap(self._progress, tail=made.tail, begun=made.begun, turn=turn)
 
@@ -479,15 +515,23 @@ class Run:
         self._waiting = False
         return [] if self._generation is None else [self._close(self._generation, result)]
 
-    def _close(self, generation: Generation, result: Result, *, error: UpstreamError | None = None) -> Close:
-        """Close the generation that is open; the verified prefix is what of it stands."""
+    def _close(
+        self,
+        generation: Generation,
+        result: Result,
+        *,
+        error: UpstreamError | None = None,
+        kept: int | None = None,
+    ) -> Close:
+        """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
         self._usage.append(generation.cost)
         self._spent += generation.cost.completion
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
-        lent = 0 if generation.overlap is None else generation.overlap.lent
-        kept = max(0, len(self._progress.verified) - len(generation.prefix) - lent)
+        if kept is None:
+            lent = 0 if generation.overlap is None else generation.overlap.lent
+            kept = max(0, len(self._progress.verified) - len(generation.prefix) - lent)
         return generation.close(result, kept=kept, error=error)
 
     def _answer(self) -> list[Command]:

@@ -38,7 +38,16 @@ from guard.run.messages import (
     Strategy,
     Usage,
 )
-from guard.telemetry.observer import CLIENT_GONE, Observer, Refusal, RunInfo, RunObserver, Stage
+from guard.telemetry.observer import (
+    CLIENT_GONE,
+    Observation,
+    Observed,
+    Observer,
+    Refusal,
+    RunInfo,
+    RunObserver,
+    Stage,
+)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -57,8 +66,16 @@ TOKEN_TYPES: Final = ("input", "output")
 VOTES: Final = ("agreed", "outvoted")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
+SPARED: Final = ("breaker", "budget")  # why an upstream was not asked
+BREAKER_STATES: Final = ("closed", "half_open", "open")
+MODES: Final = ("enforce", "observe")
+ANSWERS: Final = ("right", "wrong", "none", "unknown")
+
+# How steps can end that nobody forced.
+UNFORCED: Final = (StepClass.VERIFIED, StepClass.MODEL_DECIDED, StepClass.MISSING)
 
 SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
+SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 OVERHEAD_SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
 PASSES: Final = re.compile(r"\[[0-9]+\]")
@@ -82,14 +99,20 @@ class _Procedure:
     """What is counted for one procedure; without `kinds`, for requests that have none."""
 
     def __init__(self, metrics: Metrics, name: str, kinds: Collection[StepKind] = ()) -> None:
-        bound = tuple(outcome for outcome in Outcome if outcome is not Outcome.PASSTHROUGH)
-        outcomes = bound if kinds else UNBOUND
+        outcomes = tuple(Outcome) if kinds else UNBOUND
         strategies = tuple(Strategy) if kinds else ()
+        modes = MODES if kinds else ()
         blamed = (*sorted(set(kinds)), NO_STEP) if kinds else ()
         self.requests = _Children(metrics.requests, name, product(outcomes))
         self.attempts = _Children(metrics.attempts, name, product(strategies, Result))
-        self.steps = _Children(metrics.steps, name, product(sorted(set(kinds)), StepClass))
-        self.violations = _Children(metrics.violations, name, product(Kind, blamed))
+        enforced = product(sorted(set(kinds)), StepClass, MODES[:1])
+        self.steps = _Children(
+            metrics.steps, name, (*enforced, *product(sorted(set(kinds)), UNFORCED, MODES[1:]))
+        )
+        self.violations = _Children(metrics.violations, name, product(Kind, blamed, modes))
+        self.observed = _Children(metrics.observed, name, product(Observed) if kinds else ())
+        self.answers = _Children(metrics.answers, name, product(ANSWERS) if kinds else ())
+        self.answer_position = metrics.answer_position.labels(name) if kinds else None
         self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
         self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
         self.duration = metrics.duration.labels(name)
@@ -100,17 +123,24 @@ class Metrics(Observer):
     """Counts what it hears; `render` gives the text that Prometheus scrapes.
 
     `procedures` are the names that can be bound, each with the kinds of its steps; `models` the models
-    that upstreams are configured with.
+    that upstreams are configured with, `upstreams` their names.
     """
 
     def __init__(
-        self, procedures: Mapping[str, Collection[StepKind]], *, models: Collection[str], version: str
+        self,
+        procedures: Mapping[str, Collection[StepKind]],
+        *,
+        models: Collection[str],
+        version: str,
+        upstreams: Collection[str] = (),
     ) -> None:
         # Process-wide, and harmless: creation times would double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._declare_runs()
+        self._declare_observations()
         self._declare_service(version)
+        self._declare_upstreams(upstreams)
         self._models = frozenset(models)
         self._codes: set[str] = set()
         self._tokens = self._token_children()
@@ -136,6 +166,7 @@ class Metrics(Observer):
             "procedure",
             "step_kind",
             "verdict",
+            "mode",
         )
         self.violations = self._counter(
             "stepguard_violations",
@@ -143,6 +174,7 @@ class Metrics(Observer):
             "procedure",
             "violation",
             "step_kind",
+            "mode",
         )
         self.tokens = self._counter(
             "stepguard_tokens",
@@ -164,6 +196,27 @@ class Metrics(Observer):
             "Steps of finished runs that were put to the vote, by how it was settled.",
             "procedure",
             "margin",
+        )
+
+    def _declare_observations(self) -> None:
+        self.observed = self._counter(
+            "stepguard_observed",
+            "Requests in mode observe, by what the look at them came to.",
+            "procedure",
+            "result",
+        )
+        self.answers = self._counter(
+            "stepguard_observed_answers",
+            "Answers that were checked in mode observe, by how the last of each text compares with the"
+            " procedure's.",
+            "procedure",
+            "answer",
+        )
+        self.answer_position = self._histogram(
+            "stepguard_observed_answer_position",
+            "Where the first answer stands in a text that was checked in mode observe, as a share of it.",
+            SHARES,
+            "procedure",
         )
 
     def _declare_service(self, version: str) -> None:
@@ -195,6 +248,24 @@ class Metrics(Observer):
         build.labels(version, platform.python_version()).set(1)
         ProcessCollector(registry=self.registry)
 
+    def _declare_upstreams(self, upstreams: Collection[str]) -> None:
+        self.spared = self._counter(
+            "stepguard_upstream_spared",
+            "Generations that were not opened: the upstream failed, or its retries were spent.",
+            "upstream",
+            "reason",
+        )
+        self.breaker = Gauge(
+            "stepguard_upstream_breaker",
+            "1 for the state that the circuit breaker of an upstream is in.",
+            ("upstream", "state"),
+            registry=self.registry,
+        )
+        for upstream in upstreams:
+            for reason in SPARED:
+                self.spared.labels(upstream, reason)
+            self.breaker_changed(upstream, "closed")
+
     def _counter(self, name: str, help: str, *labels: str) -> Counter:  # noqa: A002 (Prometheus' word)
         return Counter(name, help, labels, registry=self.registry)
 
@@ -213,7 +284,10 @@ class Metrics(Observer):
 
     def run_started(self, info: RunInfo) -> RunObserver:
         """See `Observer`."""
-        return _RunMetrics(self, self._procedures.get(info.procedure, self._unbound), info.step_kinds)
+        procedure = self._procedures.get(info.procedure, self._unbound)
+        if info.mode == "observe":
+            return _ObservedMetrics(procedure, info.step_kinds)
+        return _RunMetrics(self, procedure, info.step_kinds)
 
     def request_refused(self, refusal: Refusal) -> None:
         """See `Observer`: counts as an `error`, or as `cancelled` by its client, and by its code."""
@@ -230,6 +304,15 @@ class Metrics(Observer):
         """See `Observer`."""
         self._unbound.requests[Outcome.PASSTHROUGH,].inc()
         self._unbound.duration.observe(duration_s)
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """See `Observer`."""
+        self.spared.labels(upstream, reason).inc()
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """See `Observer`."""
+        for known in BREAKER_STATES:
+            self.breaker.labels(upstream, known).set(known == state)
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""
@@ -275,7 +358,7 @@ class _RunMetrics(RunObserver):
 
     def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (any will do)
         if isinstance(judgement, Violation):
-            self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP].inc()
+            self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP, "enforce"].inc()
 
     def emitted(self, command: Emit, elapsed_s: float) -> None:  # noqa: ARG002 (any step will do)
         if not self._delivered:
@@ -302,7 +385,34 @@ class _RunMetrics(RunObserver):
         tally[NO_STEP, StepClass.MISSING] += max((command.steps.missing or 0) - listed, 0)
         for (kind, how), count in tally.items():
             if count and not (how is StepClass.MISSING and command.outcome in STOPPED):
-                self._procedure.steps[kind, how].inc(count)
+                self._procedure.steps[kind, how, "enforce"].inc(count)
 
     def _kind(self, path: str) -> str:
         return self._kinds.get(PASSES.sub("", path), NO_STEP)
+
+
+class _ObservedMetrics(RunObserver):
+    """A request in mode `observe`: nothing was opened, cut or delivered because of what it shows."""
+
+    __slots__ = ("_kinds", "_procedure")
+
+    def __init__(self, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
+        self._procedure, self._kinds = procedure, kinds
+
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (there is none)
+        if isinstance(judgement, Violation):
+            self._procedure.violations[judgement.kind, judgement.step_kind or NO_STEP, "observe"].inc()
+
+    def concluded(self, observation: Observation) -> None:
+        self._procedure.observed[observation.result,].inc()
+        if observation.answer is not None:
+            self._procedure.answers[observation.answer,].inc()
+        if observation.answer_at is not None and self._procedure.answer_position is not None:
+            self._procedure.answer_position.observe(observation.answer_at)
+
+    def finished(self, command: Finish, duration_s: float) -> None:
+        self._procedure.requests[command.outcome,].inc()
+        self._procedure.duration.observe(duration_s)
+        for path, how in command.classes.items():
+            kind = self._kinds.get(PASSES.sub("", path), NO_STEP)
+            self._procedure.steps[kind, how, "observe"].inc()

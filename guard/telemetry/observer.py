@@ -6,9 +6,11 @@
     run.observed(judgement, generation)     for each `Observe`
     run.closed(command)                     behind each generation
     run.emitted(command, elapsed_s)         for each `Emit`
+    run.concluded(observation)              once, only in mode `observe`: what the look at it came to
     run.finished(command, duration_s)       exactly once, last
     observer.request_refused(refusal)       a request that never became a run and got an error
     observer.passthrough(status=..., duration_s=...)
+    observer.upstream_spared(upstream, reason), observer.breaker_changed(upstream, state)
 
 Observers are called from the event loop's thread, between two pieces of a stream: they return at once
 and never block.
@@ -40,6 +42,7 @@ class Stage(StrEnum):
     PROMPT = "prompt"  # the prompt, the run and its first grammar
     CHECK = "check"  # all of the run's handling of upstream events: parser, checker, policy, grammars
     DELIVER = "deliver"  # making the client's bytes
+    OBSERVE = "observe"  # reading and checking, in mode `observe`, what its client has already got
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,40 @@ class RunInfo:
     model: str
     step_kinds: Mapping[str, StepKind] = field(default_factory=dict)
     traceparent: str | None = None
+
+
+class Observed(StrEnum):
+    """What became of a request in mode `observe`; the label `result` of metrics."""
+
+    PASSED = "passed"
+    FAILED = "failed"  # at least one violation
+    UNDECIDED = "undecided"  # nothing wrong was found, but not all of it could be judged
+    NOT_SAMPLED = "not_sampled"
+    NO_INPUTS = "no_inputs"  # the request does not say what the procedure is about
+    NO_TEXT = "no_text"  # tool calls, or nothing
+    UNREADABLE = "unreadable"  # an encoding or a body that is not understood
+    TOO_LONG = "too_long"
+    BUSY = "busy"  # too much was waiting to be checked
+    UPSTREAM_ERROR = "upstream_error"
+    CANCELLED = "cancelled"
+    CHECK_FAILED = "check_failed"  # a fault of the guard's own
+
+
+CHECKED: Final = frozenset({Observed.PASSED, Observed.FAILED, Observed.UNDECIDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a look at a request in mode `observe` came to.
+
+    Where it was checked, `reading` says as what its text was read, `answer` how the last answer compares
+    with the procedure's, and `answer_at` where the first one stands, as a share of the text.
+    """
+
+    result: Observed
+    reading: Literal["trace", "free"] | None = None
+    answer: Literal["right", "wrong", "none", "unknown"] | None = None
+    answer_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +126,9 @@ class RunObserver:
     def emitted(self, command: Emit, elapsed_s: float) -> None:
         """Hear that a step goes to the client, so many seconds after its request was read."""
 
+    def concluded(self, observation: Observation) -> None:
+        """Hear what a request in mode `observe` shows."""
+
     def finished(self, command: Finish, duration_s: float) -> None:
         """Hear that the run is over, so many seconds after its request was read: the last call."""
 
@@ -110,6 +150,12 @@ class Observer:
 
     def passthrough(self, *, status: int, duration_s: float) -> None:
         """Hear that an unbound request was forwarded; `status` is what the upstream answered."""
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """Hear that a generation was not opened, since its upstream fails or had enough retries."""
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """Hear that the breaker of an upstream is now `closed`, `half_open` or `open`."""
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """Hear how long a request spent in a stage, summed; called once a request and stage."""
@@ -149,6 +195,16 @@ class FanOut(Observer):
         for observer in self.observers:
             tell = partial(observer.passthrough, status=status, duration_s=duration_s)
             self.isolate(observer.name, tell)
+
+    def upstream_spared(self, upstream: str, reason: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.upstream_spared, upstream, reason)
+
+    def breaker_changed(self, upstream: str, state: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.breaker_changed, upstream, state)
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""
@@ -205,6 +261,10 @@ class _FanOutRun(RunObserver):
     def emitted(self, command: Emit, elapsed_s: float) -> None:
         for name, run in self._runs:
             self._isolate(name, run.emitted, command, elapsed_s)
+
+    def concluded(self, observation: Observation) -> None:
+        for name, run in self._runs:
+            self._isolate(name, run.concluded, observation)
 
     def finished(self, command: Finish, duration_s: float) -> None:
         for name, run in self._runs:

@@ -34,7 +34,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from guard.check.verdict import Judgement, Violation
 from guard.errors import ConfigError
 from guard.run.messages import Close, Finish, Margin, Open, Outcome, Result
-from guard.telemetry.observer import Observer, RunInfo, RunObserver
+from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
 
 Attributes = dict[str, str | bool | float]
 
@@ -114,11 +114,13 @@ class _RunSpans(RunObserver):
         "_previous",
         "_providers",
         "_request",
+        "_streams",
         "_tracer",
     )
 
     def __init__(self, tracer: Tracer, providers: Mapping[str, str], info: RunInfo, parent: Context) -> None:
         self._tracer, self._providers, self._audit_id = tracer, providers, info.audit_id
+        self._streams = info.stream or info.mode == "enforce"  # a guarded generation is always read as one
         self._attempts: dict[int, Span] = {}  # by the number of the generation
         self._last = 0  # the generation that was opened last
         self._previous: SpanContext | None = None
@@ -135,7 +137,7 @@ class _RunSpans(RunObserver):
             f"chat {command.model}",
             set_span_in_context(self._request),
             SpanKind.CLIENT,
-            _attempt_attributes(command, provider, self._audit_id),
+            _attempt_attributes(command, provider, self._audit_id, stream=self._streams),
             [Link(self._previous)] if self._previous else [],
         )
 
@@ -158,6 +160,18 @@ class _RunSpans(RunObserver):
             span.set_status(Status(StatusCode.ERROR))
         span.end()
         self._previous = span.get_span_context()
+
+    def concluded(self, observation: Observation) -> None:
+        self._request.set_attributes(
+            _known(
+                {
+                    "stepguard.observed.result": observation.result,
+                    "stepguard.observed.reading": observation.reading,
+                    "stepguard.observed.answer": observation.answer,
+                    "stepguard.observed.answer_position": observation.answer_at,
+                }
+            )
+        )
 
     def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
         span = self._request
@@ -189,17 +203,17 @@ def _request_attributes(info: RunInfo) -> Attributes:
     )
 
 
-def _attempt_attributes(command: Open, provider: str, audit_id: str) -> Attributes:
+def _attempt_attributes(command: Open, provider: str, audit_id: str, *, stream: bool) -> Attributes:
     return _known(
         {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider,
             "gen_ai.request.model": command.model,
-            "gen_ai.request.max_tokens": command.max_tokens,
+            "gen_ai.request.max_tokens": command.max_tokens or None,
             "gen_ai.request.temperature": command.temperature,
             "gen_ai.request.top_p": command.top_p,
             "gen_ai.request.seed": command.seed,
-            "gen_ai.request.stream": True,
+            "gen_ai.request.stream": stream,
             "stepguard.audit.id": audit_id,
             "stepguard.upstream": command.upstream,
             "stepguard.generation.number": command.generation,

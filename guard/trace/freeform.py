@@ -7,7 +7,7 @@ keeps what cannot be known apart: a step that may rightly be absent is `undecide
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -178,6 +178,19 @@ def read_freely(
 
     `given` are names that stand for inputs: `x = 3` restates one and is no step. A program's are known.
     """
+    reading = reading_freely(text, steps, given=given)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as stop:
+            found: Reading = stop.value
+            return found
+
+
+def reading_freely(
+    text: str, steps: Program | Sequence[Expected | str], *, given: Iterable[str] = ()
+) -> Generator[None, None, Reading]:
+    """Read as `read_freely` does; yields after each line, so that others get their turn."""
     names = set(given)
     answer = None
     if isinstance(steps, Program):
@@ -185,7 +198,7 @@ def read_freely(
         last = steps.procedure.body[-1]
         if isinstance(last, Return) and isinstance(last.expression, Name):
             answer = last.expression.name
-    return _Reader(text, sought(steps), frozenset(names), answer).read()
+    return (yield from _Reader(text, sought(steps), frozenset(names), answer).read())
 
 
 _STEP_KEYS: Final = ("step", "number", "id", "n", "index")
@@ -215,12 +228,13 @@ class _Reader:
         self._bare: Answer | None = None  # a number alone in its line
         self._awaited = False  # the line before announced an answer
 
-    def read(self) -> Reading:
+    def read(self) -> Generator[None, None, Reading]:
         at = 0
         while at < len(self._text):
+            yield
             start = self._match(_DECORATION, at, len(self._text)).end()
             if OPENING.match(self._text, start):
-                at = self._objects(start)
+                at = yield from self._objects(start)
                 continue
             end = self._text.find("\n", at)
             end = len(self._text) if end < 0 else end
@@ -382,8 +396,8 @@ class _Reader:
 
     # --- JSON --------------------------------------------------------------------------------------
 
-    def _objects(self, at: int) -> int:
-        objects, end = read_objects(self._text, at)
+    def _objects(self, at: int) -> Generator[None, None, int]:
+        objects, end = yield from read_objects(self._text, at)
         for found in sorted(objects, key=lambda object_: object_.at):
             self._object(found)
         return end

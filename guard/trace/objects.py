@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>-?[0-9][0-9.eE+-]*+)|(?P<word>true|false|null)\b)"
 )
 OPENING: Final = re.compile(r"\[?[ \t\r\n]{0,20}\{[ \t\r\n]{0,20}\"")
+PIECE: Final = 256  # tokens that are read in one go
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -35,14 +37,19 @@ class Object:
     end: int
 
 
-def read_objects(text: str, at: int) -> tuple[list[Object], int]:
-    """Read JSON from a place on. Gives its objects, in the order of their ends, and where it stops."""
-    start, found = at, list[Object]()
+def read_objects(text: str, at: int) -> Generator[None, None, tuple[list[Object], int]]:
+    """Read JSON from a place on. Gives its objects, in the order of their ends, and where it stops.
+
+    Yields now and then, so that others get their turn.
+    """
+    start, found, tokens = at, list[Object](), 0
     open_: list[tuple[int, dict[str, Member]]] = []
     key: str | None = None
     previous: str | None = None  # a text that a colon would make a key
     while match := _TOKEN.match(text, at):
-        at = match.end()
+        at, tokens = match.end(), tokens + 1
+        if tokens % PIECE == 0:
+            yield
         kind = match.lastgroup
         sign = match["sign"]
         if sign == "{":

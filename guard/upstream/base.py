@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from guard.run.messages import Ended, Open, Target, Text
 
 Headers = tuple[tuple[str, str], ...]
+
+OUT_OF_TIME: Final = "the time of the run is over"  # with what a stream is cancelled then
 
 
 class Upstream(Protocol):

@@ -325,17 +325,17 @@ class Envelope:
         """The first chunk's data."""
         return self._chunk({"role": "assistant", "content": ""})
 
-    def content(self, text: str) -> bytes:
+    def content(self, text: str, *, stepguard: dict[str, object] | None = None) -> bytes:
         """Some of the answer."""
-        return self._chunk({"content": text})
+        return self._chunk({"content": text}, extra=_marked(stepguard))
 
-    def reasoning(self, text: str) -> bytes:
-        """Some of the verified steps."""
-        return self._chunk({"reasoning_content": text})
+    def reasoning(self, text: str, *, stepguard: dict[str, object] | None = None) -> bytes:
+        """Some of the steps."""
+        return self._chunk({"reasoning_content": text}, extra=_marked(stepguard))
 
     def finish(self, finish_reason: str, stepguard: dict[str, object] | None = None) -> bytes:
         """The chunk that ends the choice and carries the report."""
-        return self._chunk({}, finish_reason, {} if stepguard is None else {"stepguard": stepguard})
+        return self._chunk({}, finish_reason, _marked(stepguard))
 
     def usage(self, usage: dict[str, object]) -> bytes:
         """The chunk behind the last, where the client asked for the usage."""
@@ -352,3 +352,7 @@ class Envelope:
 
     def _body(self, kind: str) -> dict[str, object]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def _marked(stepguard: dict[str, object] | None) -> dict[str, object]:
+    return {} if stepguard is None else {"stepguard": stepguard}

@@ -11,6 +11,7 @@ from guard.errors import GuardError, RequestError, UpstreamError, UpstreamStatus
 
 MAX_MESSAGE: Final = 4_000  # characters
 MAX_PARAM: Final = 200
+CLIENT_WAITS_S: Final = 120.0  # OpenAI's clients would not wait for longer, and try again at once
 
 
 class Failure(Protocol):
@@ -84,7 +85,7 @@ def of_failure(failure: Failure) -> ErrorAnswer:
         code=failure.code,
         message=failure.message,
         param=failure.param,
-        retry=failure.retry_after_s is not None,
+        retry=failure.retry_after_s is not None and failure.retry_after_s <= CLIENT_WAITS_S,
         retry_after_s=failure.retry_after_s,
     )
 
@@ -109,7 +110,7 @@ def of_error(error: GuardError) -> ErrorAnswer:
                 type="upstream_error",
                 code=error.code,
                 message=error.message,
-                retry=error.retryable,
+                retry=error.retryable and (error.retry_after_s or 0) <= CLIENT_WAITS_S,
                 retry_after_s=error.retry_after_s,
             )
         case _:

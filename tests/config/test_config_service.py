@@ -14,6 +14,7 @@ from guard.errors import ConfigError, UpstreamConnectError
 from guard.procedure.expected import Form
 from guard.telemetry.observer import FanOut
 from guard.upstream.scripted import Reply, Script, ScriptedUpstream
+from guard.upstream.spared import SparedUpstream
 
 CHAIN = "procedure chain(a: int) -> int\n  return a + 1\n"
 SCRIPT = "replies: [{text: hello}]\n"
@@ -45,6 +46,35 @@ def test_everything_that_requests_share_is_made_once(make: Callable[..., Service
         "strict": 1,
     }
     assert all(enforced.held.deliver == "hold_all" for enforced in service.policies.values())
+
+
+def test_each_upstream_has_a_breaker_and_a_budget_as_its_settings_say(make: Callable[..., Service]) -> None:
+    service = make(
+        "upstreams:\n"
+        "  a: {kind: scripted, file: script.yaml, breaker: {failures: 2, open_s: 7}, retry_budget: {minimum: 0}}\n"
+        "  b: {kind: scripted, file: script.yaml, breaker: off}\n"
+    )
+    one, other = (service.upstreams[name] for name in "ab")
+    assert isinstance(one, SparedUpstream)
+    assert isinstance(other, SparedUpstream)
+    breaker, budget = one._breaker, one._budget
+    assert (breaker.failures, breaker.open_s, breaker.longest_s) == (2, 7, 300)
+    assert (budget.percent, budget.window_s, budget.minimum) == (20, 10, 0)
+    assert other._breaker.failures == 0
+    assert other._breaker is not breaker
+
+
+def test_a_breaker_that_cannot_be_is_refused_with_its_key(make: Callable[..., Service]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(
+            "upstreams:\n"
+            "  a: {kind: scripted, file: script.yaml, breaker: {failurs: 3, open_s: 600, longest_s: 10}}\n"
+            "  b: {kind: scripted, file: script.yaml, breaker: on, retry_budget: {percent: 101, minimum: -1}}\n"
+        )
+    found = dict(caught.value.problems)
+    assert "must not be less than open_s, which is 600" in found["upstreams.a.breaker.longest_s"]
+    assert found["upstreams.a.breaker.failurs"] == "unknown key; did you mean 'failures'?"
+    assert {"upstreams.b.breaker", "upstreams.b.retry_budget.percent"} < found.keys()
 
 
 def test_the_first_upstream_is_the_default_one(make: Callable[..., Service]) -> None:

@@ -321,7 +321,8 @@ So far so good.
 
 
 def test_a_policy_sets_the_form_of_the_trace_and_how_it_is_read(tmp_path: Path) -> None:
-    config = "policies: {short: {trace: values, tolerant: true, content: trace, actions: [reject]}}\n"
+    short = "{trace: values, tolerant: true, content: trace, actions: [reject]}"
+    config = f"policies: {{short: {short}, usual: {{actions: [reject]}}}}\n"
     control = {"procedure": "chain", "inputs": INPUTS, "policy": "short"}
 
     async def ask() -> None:
@@ -329,7 +330,7 @@ def test_a_policy_sets_the_form_of_the_trace_and_how_it_is_read(tmp_path: Path) 
             reply = await endpoint.post({**FREE, "stepguard": control})
             lines = answer(reply).splitlines()
             assert lines[1:-1] == [line for line in VALUES.splitlines()[1:-1] if line[0].isdigit()]
-            refused = await endpoint.post({**FREE, "stepguard": {**control, "policy": "default"}})
+            refused = await endpoint.post({**FREE, "stepguard": {**control, "policy": "usual"}})
             assert refused.status == 422
 
     run(ask())

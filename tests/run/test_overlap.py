@@ -444,3 +444,56 @@ def test_a_cut_off_half_of_the_due_line_is_truncated_not_read() -> None:
         exchange.commands += exchange.run.handle(Ended("length"))
         assert exchange.violations[-1].kind is Kind.TRUNCATED
         assert len(exchange.emitted) == 2
+
+
+# --- where nothing stands yet, and what goes on the wire -------------------------------------------------
+
+
+FIRST: Final = [f"{line}\n" for _, line in reference(SUMS)]
+
+
+def refused_at_once() -> Exchange:
+    """A run whose first answer did not begin as it was told."""
+    exchange = Exchange(Run(job(SUMS, EVERY[SUMS][0]), Policy(), [DIALOGUE]))
+    exchange.says("Sure! Here is the trace:\n")
+    assert [violation.kind for violation in exchange.violations] == [Kind.MALFORMED]
+    return exchange
+
+
+@pytest.mark.parametrize("talk", ["", "Sure! Here is the trace:\n\n", "```\n"])
+@pytest.mark.parametrize("begin", [f"@begin sums {NONCE}\n", f" @begin  sums {NONCE}\r\n", ""])
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_second_answer_may_begin_with_talk_and_without_the_opening_line(
+    talk: str, begin: str, size: int
+) -> None:
+    exchange = refused_at_once()
+    exchange.says(*chunked(talk + begin + "".join(FIRST), size))
+    exchange.ends()
+    assert exchange.finish.outcome is Outcome.ACCEPTED_AFTER_RETRY
+    assert exchange.emitted == FIRST
+    assert exchange.finish.trace == f"@begin sums {NONCE}\n{''.join(FIRST)}@end {NONCE}\n"
+
+
+def test_a_second_answer_is_not_one_to_another_request() -> None:
+    exchange = refused_at_once()
+    exchange.says("@begin sums 000000\n")
+    assert [violation.kind for violation in exchange.violations] == [Kind.MALFORMED] * 2
+
+
+def test_a_first_line_without_the_opening_one_is_blamed_for_what_is_wrong_with_it() -> None:
+    exchange = refused_at_once()
+    exchange.says("1 a = 3 + 4 = 8\n")
+    assert (exchange.violations[-1].kind, exchange.violations[-1].step) == (Kind.WRONG_VALUE, "1")
+
+
+@pytest.mark.parametrize("action", [Action.RESUME, Action.SCAFFOLD, Action.FEEDBACK, Action.FALLBACK])
+@pytest.mark.parametrize("target", [DIALOGUE, PREFILL])
+def test_nothing_on_the_wire_ends_in_white_space(action: Action, target: Target) -> None:
+    policy = Policy(rules=always([action, Action.REJECT]))
+    exchange = Exchange(Run(job(SUMS, EVERY[SUMS][0]), policy, [DIALOGUE, target]))
+    exchange.says(f"@begin sums {NONCE}\n1 a = 3 + 4 = 7 \t\r\n  \n2 b = 7 * 2 = 15\n")
+    opened = exchange.opened
+    assert opened.generation == 2
+    said = [opened.prefix, *(str(m["content"]) for m in opened.messages if m["role"] == "assistant")]
+    assert any(said)
+    assert said == [text.rstrip() for text in said]

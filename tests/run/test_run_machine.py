@@ -18,6 +18,7 @@ from guard.errors import (
     UpstreamBusy,
     UpstreamError,
     UpstreamProtocolError,
+    UpstreamSpared,
     UpstreamStatusError,
     UpstreamTimeout,
 )
@@ -37,6 +38,7 @@ from guard.run.messages import (
     Margin,
     Observe,
     Open,
+    Outcome,
     OutOfTime,
     RunEvent,
     StepClass,
@@ -64,6 +66,7 @@ FAULTS: Final = (
     UpstreamBusy("busy", upstream_status=503, retry_after_s=1),
     UpstreamBusy("busy", upstream_status=429, retry_after_s=99),
     UpstreamStatusError("no", upstream_status=404),
+    UpstreamSpared("it fails", reason="breaker"),
 )
 TARGETS: Final = st.builds(
     Target,
@@ -134,6 +137,7 @@ class Upstream(RuleBasedStateMachine):
     def tell(self, event: RunEvent) -> None:
         if isinstance(event, Text):
             self.line = (self.line + event.text).rpartition("\n")[2]
+            self.said += event.text
         self.perform(self.run.handle(event))
 
     def perform(self, commands: list[Command]) -> None:
@@ -150,7 +154,7 @@ class Upstream(RuleBasedStateMachine):
                     assert 0 <= discarded <= max(usage.completion, 0)
                     self.open = None
                 case Wait(seconds):
-                    assert 0 <= seconds <= 10
+                    assert 0 <= seconds < self.left_s
                     self.waiting = True
                 case Emit(text=text):
                     self.emitted += text
@@ -164,6 +168,8 @@ class Upstream(RuleBasedStateMachine):
         before = [c for c in self.commands if isinstance(c, Open)]
         assert command.generation == len(before)
         assert command.prefix == command.prefix.rstrip()
+        said = [str(m["content"]) for m in command.messages if m["role"] == "assistant"]
+        assert said == [content.rstrip() for content in said]
         assert 1 <= command.max_tokens <= self.limit
         assert command.resume_from
         assert not command.prefix or any(target.prefill for target in self.targets)
@@ -171,6 +177,7 @@ class Upstream(RuleBasedStateMachine):
         assert roles in (["user"], ["user", "assistant", "user"])
         self.open = command
         self.line = command.prefix.rpartition("\n")[2]
+        self.said = ""  # by this generation
 
     # --- what it may answer ----------------------------------------------------------------------
 
@@ -247,10 +254,11 @@ class Upstream(RuleBasedStateMachine):
             self.tell(Ended(finish_reason, usage))
 
     @precondition(writing)
-    @rule(fault=st.sampled_from(FAULTS), rare=st.integers(0, 3))
-    def fails(self, fault: UpstreamError, rare: int) -> None:
+    @rule(fault=st.sampled_from(FAULTS), left_s=st.none() | st.floats(-1, 200), rare=st.integers(0, 3))
+    def fails(self, fault: UpstreamError, left_s: float | None, rare: int) -> None:
         if rare == 0:
-            self.tell(Failed(fault))
+            self.left_s = self.policy.seconds if left_s is None else left_s
+            self.tell(Failed(fault, left_s))
 
     @precondition(lambda self: self.waiting)
     @rule()
@@ -324,8 +332,10 @@ class Upstream(RuleBasedStateMachine):
             assert checker.verdict is Verdict.PASSED
             assert finish.answer is not None
             assert finish.steps.missing == 0
+        elif finish.outcome is Outcome.RELEASED:
+            self.what_was_released_is_what_was_written(finish)
         else:
-            assert (finish.answer, finish.end) == (None, None)
+            assert (finish.answer, finish.end, finish.unverified) == (None, None, "")
             assert not (self.emitted and self.policy.deliver == "hold_all")
         if self.policy.force is Level.VALUES and finish.outcome in ACCEPTED:
             assert StepClass.SCAFFOLDED not in finish.classes.values()
@@ -343,11 +353,31 @@ class Upstream(RuleBasedStateMachine):
             decided = {path for path, how in finish.classes.items() if how is StepClass.MODEL_DECIDED}
             assert decided == {voted.step for voted in finish.votes if voted.margin is not Margin.OPEN}
 
+    def what_was_released_is_what_was_written(self, finish: Finish) -> None:
+        assert any(rung.action is Action.RELEASE for rule in self.policy.rules for rung in rule.ladder)
+        assert finish.violations
+        assert finish.error is None
+        assert finish.answer
+        begin = f"@begin {self.program.name} {NONCE}\n"
+        assert finish.trace in {begin + self.emitted, "" if not self.emitted else begin + self.emitted}
+        said = self.opens[-1].prefix + self.said
+        assert said.endswith(finish.unverified) or f"{said}\n".endswith(finish.unverified)
+        if finish.trace:  # what was verified, and all that was written, is there exactly once
+            checker = Checker(self.program, self.inputs, nonce=NONCE)
+            checker.feed(finish.trace + finish.unverified)
+            checker.close(finish.finish_reason)
+            assert checker.verified == finish.trace
+            assert checker.verdict is Verdict.FAILED
+
+    @property
+    def opens(self) -> list[Open]:
+        return [command for command in self.commands if isinstance(command, Open)]
+
     def teardown(self) -> None:
         """However stubborn it is, the run comes to an end."""
         if not hasattr(self, "run"):
             return
-        for number in range(400):
+        for number in range(900):  # more than all the tokens, one each
             if self.finish is not None:
                 break
             if self.waiting:

@@ -57,7 +57,13 @@ def test_everything_of_the_closed_sets_is_there_with_zero_before_the_first_reque
 
 def test_a_scrape_after_work_has_no_series_that_was_not_there_before_it(metrics: Metrics) -> None:
     before = set(scrape(metrics))
-    for run in (play.play_accepted, play.play_resumed, play.play_repaired, play.play_rejected):
+    for run in (
+        play.play_accepted,
+        play.play_resumed,
+        play.play_repaired,
+        play.play_rejected,
+        play.play_observed,
+    ):
         run(metrics)
     assert set(scrape(metrics)) == before
 
@@ -141,11 +147,32 @@ def test_steps_that_a_stopped_run_did_not_come_to_are_nobodys_infidelity(
 
 def test_violations_are_counted_by_kind_and_step_kind(metrics: Metrics) -> None:
     play.play_all(metrics)
-    assert total(metrics, "stepguard_violations_total") == 3
-    assert total(metrics, "stepguard_violations_total", violation="wrong_value", step_kind="assign") == 1
+    assert total(metrics, "stepguard_violations_total", mode="enforce") == 3
+    wrong = {"violation": "wrong_value", "step_kind": "assign"}
+    assert total(metrics, "stepguard_violations_total", mode="enforce", **wrong) == 1
     assert total(metrics, "stepguard_violations_total", violation="premature_answer", step_kind="return") == 1
     metrics.run_started(play.info()).observed(play.violation("", Kind.MALFORMED))
     assert total(metrics, "stepguard_violations_total", violation="malformed", step_kind="none") == 1
+
+
+def test_what_is_only_observed_is_counted_apart(metrics: Metrics) -> None:
+    play.play_observed(metrics)
+    requests, steps = "stepguard_requests_total", "stepguard_steps_total"
+    assert total(metrics, requests, procedure="invoice", outcome="passthrough") == 2
+    assert total(metrics, requests) == 2
+    assert total(metrics, "stepguard_observed_total", result="failed") == 1
+    assert total(metrics, "stepguard_observed_total", result="not_sampled") == 1
+    assert total(metrics, "stepguard_observed_total") == 2
+    assert total(metrics, "stepguard_observed_answers_total", answer="wrong") == 1
+    assert total(metrics, "stepguard_observed_answers_total") == 1
+    assert total(metrics, "stepguard_observed_answer_position_sum", procedure="invoice") == 0.9
+    assert total(metrics, "stepguard_violations_total", mode="observe", violation="wrong_value") == 1
+    assert total(metrics, "stepguard_violations_total", mode="enforce") == 0
+    assert total(metrics, steps, mode="observe", verdict="verified") == 3
+    assert total(metrics, steps, mode="observe", verdict="missing", step_kind="assign") == 1
+    assert total(metrics, steps, mode="enforce") == 0
+    assert total(metrics, "stepguard_attempts_total") == 0
+    assert total(metrics, "stepguard_tokens_total") == 0
 
 
 def test_tokens_of_cut_text_are_discarded_and_the_others_delivered(metrics: Metrics) -> None:

@@ -1,0 +1,194 @@
+"""One request in mode `observe` and what passed by for it: read, checked, and summed up. Sans-I/O.
+
+Nothing in here has to be quick or right for the client's sake: its answer has gone. Whatever is raised is
+the caller's to count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from guard.check.freely import Findings, findings
+from guard.check.report import StepCounts
+from guard.check.verdict import Verdict, Violation
+from guard.errors import RequestError, UpstreamStatusError
+from guard.procedure.execute import Program
+from guard.procedure.types import Value
+from guard.run.messages import Finish, Outcome, StepClass, Usage
+from guard.telemetry.observer import CHECKED, Observation, Observed
+from guard.upstream.base import Headers
+from guard.upstream.reading import AnswerReader
+from guard.wire.encodings import READABLE, UndecodableError, decoded
+
+MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, before and after it is decoded
+MAX_TEXT: Final = 256 * 1024  # characters of it that the model wrote
+MAX_LINE: Final = 16 * 1024  # characters of one line: it is read in one go
+
+_RESULTS: Final = {
+    Verdict.PASSED: Observed.PASSED,
+    Verdict.FAILED: Observed.FAILED,
+    Verdict.PENDING: Observed.UNDECIDED,
+}
+_CALLS: Final = frozenset({"tool_calls", "function_call"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request says of its procedure's inputs.
+
+    `control` is its member `stepguard` as it was written, `said` the last message of its user, `moment` when
+    it came.
+    """
+
+    program: Program
+    control: bytes
+    said: str
+    moment: datetime
+
+    def inputs(self) -> dict[str, Value]:
+        """Give the inputs. Raises `RequestError` or `ValueError` where they cannot be had."""
+        control: Any = json.loads(self.control, parse_float=Decimal)
+        given = control.get("inputs") if isinstance(control, dict) else None
+        raw: dict[str, object] = dict(given) if isinstance(given, dict) else {}
+        left_out = [name for name in self.program.sources if name not in raw]
+        if len(left_out) == 1 and self.said.strip():
+            raw[left_out[0]] = self.said
+        return self.program.accept(raw, self.moment)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sighting:
+    """What passed by: the bytes of an answer as they came, as long as they are kept.
+
+    `ended` is how it ended where that leaves nothing to be read.
+    """
+
+    asked: Asked | None = None
+    status: int = 0
+    coding: str = ""
+    kept: list[bytes] = field(default_factory=list)
+    size: int = 0
+    ended: Observed | None = None
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """The answer begins."""
+        self.status = status
+        codings = [value for name, value in headers if name.lower() == "content-encoding"]
+        self.coding = ",".join(codings).strip().lower()
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is, or may yet be, something to be read."""
+        return self.ended is None and self.status in {0, 200}
+
+    def give_up(self, why: Observed, *, finally_: bool = False) -> None:
+        """Read no more of it; the first reason counts, but for one that ends the exchange."""
+        if self.ended is None or finally_:
+            self.ended = why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """What one sighting came to."""
+
+    observation: Observation
+    found: Findings | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """What is wrong with the text."""
+        return self.found.violations if self.found is not None else ()
+
+    def finish(self, outcome: Outcome) -> Finish:
+        """Give the end of the run."""
+        judged = self.found.classes if self.found is not None else {}
+        classes = {path: StepClass(how) for path, (_, how) in judged.items()}
+        count = Counter(classes.values())
+        result = self.observation.result
+        steps = StepCounts(
+            expected=len(classes),
+            verified=count[StepClass.VERIFIED],
+            model_decided=count[StepClass.MODEL_DECIDED],
+            missing=count[StepClass.MISSING],
+        )
+        return Finish(
+            outcome=outcome,
+            end=None,
+            answer=None,
+            trace="",
+            attempts=1,
+            generations=1,
+            violations=self.violations,
+            steps=steps if result in CHECKED else StepCounts(),
+            usage=(self.usage,),
+            reason=f"observed: {result}",
+            classes=classes,
+        )
+
+
+def concluded(result: Observed, usage: Usage | None = None) -> Conclusion:
+    """Sum up a sighting that was not checked."""
+    return Conclusion(observation=Observation(result=result), usage=usage or Usage())
+
+
+def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
+    """Read and check what passed by. Yields now and then, so that others get their turn."""
+    asked = sighting.asked
+    if sighting.coding not in READABLE:
+        return concluded(Observed.UNREADABLE)
+    if asked is None:
+        return concluded(Observed.NO_INPUTS)
+    try:
+        inputs = asked.inputs()
+    except (RequestError, ValueError, RecursionError):
+        return concluded(Observed.NO_INPUTS)
+    reader = AnswerReader()
+    said = yield from _said(sighting, reader)
+    if isinstance(said, Observed):
+        return concluded(said)
+    usage = reader.ended().usage or Usage()
+    if not said.strip() or reader.finish_reason in _CALLS:
+        return concluded(Observed.NO_TEXT, usage)
+    if len(said) > MAX_TEXT or max(map(len, said.split("\n"))) > MAX_LINE:
+        return concluded(Observed.TOO_LONG, usage)
+    found = yield from findings(asked.program, inputs, said, reader.finish_reason)
+    if found.too_long:
+        return concluded(Observed.TOO_LONG, usage)
+    observation = Observation(
+        result=_RESULTS[found.verdict],
+        reading=found.reading,
+        answer=found.answer,
+        answer_at=found.answer_at,
+    )
+    return Conclusion(observation=observation, found=found, usage=usage)
+
+
+def _said(
+    sighting: Sighting, reader: AnswerReader
+) -> Generator[None, None, str | Literal[Observed.TOO_LONG, Observed.UNREADABLE, Observed.UPSTREAM_ERROR]]:
+    """Give the text of an answer, of several choices that of the first; or why it cannot be had."""
+    texts: list[str] = []
+    size = 0
+    try:
+        for piece in decoded(sighting.kept, sighting.coding):
+            size += len(piece)
+            if size > MAX_BYTES:
+                return Observed.TOO_LONG
+            texts += (one.text for one in reader.feed(piece))
+            if reader.over:
+                break
+            yield
+    except UndecodableError:
+        return Observed.UNREADABLE
+    texts += (one.text for one in reader.close())
+    if reader.fault is None:
+        return "".join(texts)
+    told = isinstance(reader.fault, UpstreamStatusError) or any(texts)
+    return Observed.UPSTREAM_ERROR if told else Observed.UNREADABLE
