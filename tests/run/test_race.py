@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import InvalidState, UpstreamTimeout
+from guard.run.ladders import Action, always
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -160,6 +162,25 @@ def test_an_answer_that_the_guard_had_to_mend_does_not_win_over_one_that_may_sti
     lanes.handle(Text("".join(RIGHT[:3]) + "4 return 12\n"), 1)
     commands = lanes.handle(Text("nothing of the kind\n"), 2)
     assert told(commands) == ["close 2 violation", *EMITS, "finish repaired"]
+
+
+def test_what_would_be_released_unchecked_is_the_last_resort() -> None:
+    policy = Policy(race=3, attempts=1, rules=always((Action.RELEASE,)))
+    lanes = race(policy)
+    lanes.start()
+    assert told(lanes.handle(Text(RIGHT[0] + "2 b = 15\n"), 1)) == []
+    assert told(lanes.handle(Text("3 c = 1\n"), 1)) == [], "it is read on, and nothing of it leaves"
+    assert told(lanes.handle(Text(RIGHT[0]), 3)) == []
+    lanes.handle(Text("".join(RIGHT)), 2)
+    commands = lanes.handle(Ended("stop"), 2)
+    assert told(commands)[:3] == ["close 2 pass", "close 1 lost", "close 3 lost"]
+    assert finish(commands).outcome is Outcome.ACCEPTED_FIRST
+    lanes = race(replace(policy, race=2))
+    lanes.start()
+    assert told(lanes.handle(Text(RIGHT[0] + "2 b = 15\n"), 2)) == []
+    assert told(lanes.handle(Text(" a = 8\n"), 1)) == ["close 1 lost", "emit 1"]
+    commands = lanes.handle(Ended("stop"), 2)
+    assert finish(commands).outcome is Outcome.RELEASED
 
 
 def test_the_time_that_is_over_and_the_client_that_leaves_end_every_lane() -> None:
