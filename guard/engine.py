@@ -233,8 +233,7 @@ class _Driver:
         self._look_for_one()
         try:
             if reading is not None:
-                reading.cancel()  # and where it has come to something, nobody asks any more
-                await asyncio.wait((reading,))
+                await _stop(reading, OUT_OF_TIME if self.deadline.over else None)
             if stream is not None:
                 await stream.aclose()
         finally:
@@ -294,6 +293,12 @@ class _Driver:
 
     def _elapsed(self) -> float:
         return self._loop.time() - self._started
+
+
+async def _stop(reading: asyncio.Future[Text | Ended], why: str | None) -> None:
+    """Break off what is waited for, so that its stream can be closed."""
+    reading.cancel(why)  # and where it has come to something, nobody asks any more
+    await asyncio.wait((reading,))
 
 
 def _sliced(event: Text) -> Iterator[Text]:
