@@ -145,6 +145,11 @@ def _enforced(settings: PolicySettings) -> Enforced:
     return Enforced(settings=settings, policy=policy, held=replace(policy, deliver="hold_all"))
 
 
+def upstream_of(config: Config, name: str) -> Upstream:
+    """Make one upstream for itself. Raises `ConfigError` where it cannot be."""
+    return _upstream(name, config.upstreams[name])
+
+
 def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
     match settings:
         case HttpUpstream():
