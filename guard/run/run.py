@@ -163,6 +163,11 @@ class Run:
         return len(self._progress.lines)
 
     @property
+    def releases(self) -> bool:
+        """Whether it reads on unchecked, to release what is there."""
+        return self._release is not None
+
+    @property
     def spent(self) -> int:
         """The tokens that its generations have written."""
         return self._spent + (0 if self._generation is None else self._generation.tokens)
