@@ -233,6 +233,7 @@ class Race:
             finish,
             generations=len(self._owners),
             usage=tuple(usage for _, usage in sorted(self._usage.items())),
+            discarded=self._discarded(lane, finish),
             raced=Raced(
                 lanes=len(self._lanes),
                 lane=lane.number,
@@ -240,6 +241,11 @@ class Race:
                 generations_lost=frozenset(n for n, o in enumerate(self._owners, 1) if o is not lane),
             ),
         )
+
+    def _discarded(self, lane: _Lane, finish: Finish) -> tuple[int, ...]:
+        """What served nobody: all that other lanes wrote, and of this one what it says."""
+        own = {lane.numbers[i]: lost for i, lost in enumerate(finish.discarded, 1) if i in lane.numbers}
+        return tuple(own.get(number, usage.completion) for number, usage in sorted(self._usage.items()))
 
 
 def _wants_more(command: Command) -> bool:
