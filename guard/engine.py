@@ -298,10 +298,8 @@ class _Driver:
 
 async def _stop(reading: asyncio.Future[Text | Ended], why: str | None) -> None:
     """Break off what is waited for, so that its stream can be closed."""
-    reading.cancel(why)
+    reading.cancel(why)  # and where it has come to something, nobody asks any more
     await asyncio.wait((reading,))
-    if not reading.cancelled():
-        reading.exception()  # whatever it came to, nobody asks any more
 
 
 def _sliced(event: Text) -> Iterator[Text]:

@@ -68,8 +68,8 @@ class Simulation:
     ahead: int  # votes, of the baseline `voting`
 
 
-def simulate(policy: Policy, scenario: Scenario) -> Simulation:
-    """Play a policy against a scenario. The same seed gives the same numbers."""
+def simulate(policy: Policy, scenario: Scenario, *, beside: bool = True) -> Simulation:
+    """Play a policy against a scenario, other ways `beside` it. The same seed gives the same numbers."""
     task = straight(scenario.chances)
     targets = _targets(policy, scenario)
     models = dict(zip((target.name for target in targets), scenario.models, strict=True))
@@ -90,7 +90,7 @@ def simulate(policy: Policy, scenario: Scenario) -> Simulation:
         policy=_sample([_measured(one, task) for one in played]),
         repaired_steps=spread(one.finish.steps.repaired for one in played),
         outcomes={outcome: count / scenario.runs for outcome, count in outcomes.most_common()},
-        baselines=_baselines(scenario),
+        baselines=_baselines(scenario) if beside else {},
         ahead=ahead(scenario.chances),
     )
 

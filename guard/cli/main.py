@@ -24,7 +24,7 @@ from pathlib import Path
 from guard.check.checker import Checker
 from guard.check.report import Report, report
 from guard.check.verdict import Verdict
-from guard.cli import demo, policy
+from guard.cli import demo, policy, probe
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
 from guard.config.folder import Folder, decoded
@@ -170,6 +170,9 @@ def _parser() -> argparse.ArgumentParser:
     config_check.set_defaults(command=_config_check)
 
     policy.register(commands)
+    probe.add_arguments(
+        commands.add_parser("probe", help="measure a model and write the policy that fits it")
+    )
 
     model = commands.add_parser("model", help="look after the embedded model")
     model_commands = model.add_subparsers(title="commands", required=True, metavar="COMMAND")

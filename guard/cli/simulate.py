@@ -99,9 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, out: Terminal) -> int:
     """Carry the command out. Raises `ConfigError`."""
     settings = _settings(arguments.name, arguments.config)
-    policy = settings.policy
     scenario = _scenario(arguments)
-    result = simulate.simulate(policy, scenario)
+    result = simulate.simulate(settings.policy, scenario)
     if arguments.json:
         out.json(_json(arguments.name, scenario, result))
     else:

@@ -139,6 +139,11 @@ def _enforced(settings: PolicySettings) -> Enforced:
     return Enforced(settings=settings, policy=settings.policy)
 
 
+def upstream_of(config: Config, name: str) -> Upstream:
+    """Make one upstream for itself. Raises `ConfigError` where it cannot be."""
+    return _upstream(name, config.upstreams[name])
+
+
 def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
     match settings:
         case HttpUpstream():

@@ -43,6 +43,7 @@ from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
+from guard.run.asking import Next, ask
 from guard.run.faults import Faults
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
@@ -67,9 +68,9 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.opening import NO_REASON, Job, Opening, Reason, opening, scaffold_cell
-from guard.run.overlap import NO_LINE, Overlap
-from guard.run.policy import Attempt, Choice, Policy, Vary
+from guard.run.opening import NO_REASON, Job, Reason, scaffold_cell
+from guard.run.overlap import NO_LINE
+from guard.run.policy import Attempt, Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
@@ -160,6 +161,11 @@ class Run:
     def lines(self) -> int:
         """How many lines are verified."""
         return len(self._progress.lines)
+
+    @property
+    def releases(self) -> bool:
+        """Whether it reads on unchecked, to release what is there."""
+        return self._release is not None
 
     @property
     def spent(self) -> int:
@@ -471,56 +477,29 @@ class Run:
         return list(self._progress.deliver())
 
     def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> Open:
-        target = self._targets[self._upstream]
-        step = self._due
-        tries = retry.tries(self._history, strategy, step, self._upstream)
-        again = tries if Vary.PHRASING in self._policy.vary else 0
-        made = opening(self._job, self._progress, target, self._policy.force, replace(reason, again=again))
-        start = self._progress.verified + made.tail
         self._generations += 1
         self._retries += counted
         self._reason = reason
         self._progress.writer = self._generations
-        self._generation = Generation(
+        following = Next(
             number=self._generations,
+            attempt=1 + self._retries,
             upstream=self._upstream,
             strategy=strategy,
             counted=counted,
-            step=step,
-            prefix=start,
-            given=made.given,
-            scaffold=reason.cell is not None,
-            stop=made.stop,
-            cut=self._policy.force is Level.VALUES,
-            overlap=self._overlap(made, target),
-            asked=made.tokens,
-        )
-        return Open(
-            generation=self._generations,
-            attempt=1 + self._retries,
-            upstream=target.name,
-            strategy=strategy,
-            messages=made.messages,
-            prefix=made.prefix,
-            grammar=made.grammar,
+            reason=reason,
             max_tokens=self._left,
-            temperature=retry.temperature(
-                self._policy,
-                target.temperature if self._job.temperature is None else self._job.temperature,
-                tries,
-            ),
-            top_p=self._job.top_p,
-            seed=retry.seed(self._policy, self._job.seed, retry.draws(self._history, strategy)),
-            resume_from=step,
-            model=target.model,
-            last=retry.further(self._history, self._targets, here=self._upstream) is None,
+            first=not self._violations,
         )
-
-    def _overlap(self, made: Opening, target: Target) -> Overlap | None:
-        if not self._progress.verified and not self._violations:
-            return None  # the first answer has to begin as it was told
-        turn = not target.prefill or self._policy.tolerant
-        return Overlap(self._progress, tail=made.tail, begun=made.begun, turn=turn)
+        self._generation, command = ask(
+            self._job,
+            self._policy,
+            self._progress,
+            self._targets,
+            history=self._history,
+            following=following,
+        )
+        return command
 
     def _close_open(self, result: Result) -> list[Command]:
         self._waiting = False
