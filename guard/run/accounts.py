@@ -29,7 +29,7 @@ class Entry:
 
     def discarded(self, kept: int) -> int:
         """Its completion tokens that served nobody where so many of its characters did."""
-        read = self.usage.completion - self.ahead
+        read = max(0, self.usage.completion - self.ahead)  # servers may report fewer than were seen
         share = min(kept + self.closing, self.characters) / self.characters if self.characters else 0
         return self.usage.completion - round(read * share)
 
