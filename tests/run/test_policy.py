@@ -338,7 +338,11 @@ def test_what_an_upstream_may_not_try_any_more_is_repaired_to_the_end() -> None:
 def test_the_same_mistake_three_times_is_left_to_another_upstream_or_the_guard() -> None:
     policy = Policy(attempts_per_step=9)
     history = [
-        replace(failed(Kind.WRONG_VALUE, Strategy.RESUME, number=n), found="15" if n % 2 else "16")
+        replace(
+            failed(Kind.WRONG_VALUE, Strategy.RESUME, number=n),
+            found="15" if n % 2 else "16",
+            scaffoldable=False,
+        )
         for n in range(5)
     ]
     assert decide(policy, history[:4], upstreams=several(2)).action is RESUME
