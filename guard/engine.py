@@ -14,6 +14,7 @@ import logging
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -233,7 +234,7 @@ class _Driver:
         self._look_for_one()
         try:
             if reading is not None:
-                await _stop(reading)
+                await _stop(reading, OUT_OF_TIME if self.deadline.over else None)
             if stream is not None:
                 await stream.aclose()
         finally:
@@ -295,19 +296,20 @@ class _Driver:
         return self._loop.time() - self._started
 
 
-async def _stop(reading: asyncio.Future[Text | Ended]) -> None:
+async def _stop(reading: asyncio.Future[Text | Ended], why: str | None) -> None:
     """Break off what is waited for, so that its stream can be closed."""
-    reading.cancel()
+    reading.cancel(why)  # and where it has come to something, nobody asks any more
     await asyncio.wait((reading,))
-    if not reading.cancelled():
-        reading.exception()  # whatever it came to, nobody asks any more
 
 
 def _sliced(event: Text) -> Iterator[Text]:
-    """Cut a long piece. Its tokens count once all of it was told."""
+    """Cut a long piece. Its tokens count once all of it was told; until then they are ahead."""
+    ahead = event.tokens if event.usage is None else event.usage.completion
     for at in range(0, len(event.text), SLICE):
-        last = at + SLICE >= len(event.text)
-        yield Text(event.text[at : at + SLICE], event.tokens if last else 0)
+        if at + SLICE >= len(event.text):
+            yield replace(event, text=event.text[at:])
+        else:
+            yield replace(event, text=event.text[at : at + SLICE], tokens=0, ahead=ahead)
 
 
 class _Deadline:

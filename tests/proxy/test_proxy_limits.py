@@ -198,6 +198,16 @@ def test_a_fault_that_stays_is_not_tried_again(tmp_path: Path, behave: Behaviour
     run(body())
 
 
+def test_a_race_against_a_server_that_always_fails_is_so_many_requests_more(tmp_path: Path) -> None:
+    async def body() -> None:
+        policy = {"race": 3, "transport_retries": 1}
+        async with asked(tmp_path, is_broken, is_broken, policy=policy, **PLENTY) as (endpoint, servers):
+            assert (await endpoint.post(BODY)).status == 502
+            assert [requests(server) for server in servers] == [3 + 1, 2]
+
+    run(body())
+
+
 @pytest.mark.parametrize(("faults", "outcome"), [(0, "rejected"), (1, "rejected"), (3, "error")])
 def test_retries_of_both_kinds_are_counted_apart(tmp_path: Path, faults: int, outcome: str) -> None:
     """Every answer is wrong in another way, and comes only behind so many faults."""
@@ -212,7 +222,7 @@ def test_retries_of_both_kinds_are_counted_apart(tmp_path: Path, faults: int, ou
             await answers(connection, TRACE.replace("= 13 + 5 = 18", f"= 13 + 5 = {count}"))
 
     async def body() -> None:
-        policy = {"attempts": 2, "transport_retries": 3, "attempts_per_step": 9, "actions": ["resume"]}
+        policy = {"attempts": 2, "transport_retries": 3, "attempts_per_step": 2, "actions": ["resume"]}
         async with asked(tmp_path, behave, policy=policy, **PLENTY) as (endpoint, servers):
             report = (await endpoint.post(BODY)).json["stepguard"]
             assert report["outcome"] == outcome
@@ -256,26 +266,26 @@ DATE = "Date: Mon, 30 Nov 2026 03:00:00 GMT"
 
 
 @pytest.mark.parametrize(
-    ("headers", "least_s", "most_s"),
+    ("headers", "least_s"),
     [
-        (["Retry-After: 1"], 1.0, 2.0),
-        (["Retry-After: 1", "Retry-After-Ms: 100"], 0.1, 0.9),
-        ([DATE, "Retry-After: Mon, 30 Nov 2026 03:00:01 GMT"], 1.0, 2.0),
-        ([DATE, "Retry-After: Mon, 30 Nov 2026 02:00:00 GMT"], 0.0, 0.25),  # it has passed
-        (["Retry-After: -5"], 0.0, 0.25),
-        (["Retry-After: inf"], 0.25, 1.0),  # says nothing: back-off
-        (["Retry-After: soon"], 0.25, 1.0),
+        (["Retry-After: 1"], 1.0),
+        (["Retry-After: 60", "Retry-After-Ms: 700"], 0.7),
+        ([DATE, "Retry-After: Mon, 30 Nov 2026 03:00:01 GMT"], 1.0),
+        ([DATE, "Retry-After: Mon, 30 Nov 2026 02:00:00 GMT"], 0.0),  # it has passed
+        (["Retry-After: -5"], 0.0),
+        (["Retry-After: inf"], 0.25),  # says nothing: back-off
+        (["Retry-After: soon"], 0.25),
     ],
 )
 def test_a_server_that_asks_to_wait_is_given_that_time(
-    tmp_path: Path, headers: list[str], least_s: float, most_s: float
+    tmp_path: Path, headers: list[str], least_s: float
 ) -> None:
     async def body() -> None:
         async with asked(tmp_path, overloaded(*headers)) as (endpoint, servers):
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
             assert reply.status == 200
-            assert least_s <= asyncio.get_running_loop().time() - began <= most_s + 0.5
+            assert least_s <= asyncio.get_running_loop().time() - began < least_s + 5
             assert requests(servers[0]) == 2
 
     run(body())
@@ -300,7 +310,7 @@ def test_what_there_is_no_time_for_is_passed_on(
         async with asked(tmp_path, overloaded(asks, times=9), policy=policy) as (endpoint, servers):
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
-            assert asyncio.get_running_loop().time() - began < 1
+            assert asyncio.get_running_loop().time() - began < 1.9
             assert (reply.status, reply.error["code"]) == (429, "upstream_busy")
             assert reply.headers.get("retry-after") == retry_after
             assert reply.headers["x-should-retry"] == should_retry
@@ -315,7 +325,7 @@ def test_a_long_wait_is_not_waited_where_another_upstream_can_be_asked(tmp_path:
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
             assert reply.json["stepguard"]["outcome"] == "accepted_by_fallback"
-            assert asyncio.get_running_loop().time() - began < 1
+            assert asyncio.get_running_loop().time() - began < 5
             assert [requests(server) for server in servers] == [1, 1]
 
     run(body())
@@ -424,9 +434,10 @@ def test_what_passes_through_opens_a_breaker_but_is_never_stopped_by_one(tmp_pat
     run(body())
 
 
-def test_a_server_that_lets_a_run_s_time_pass_in_silence_is_at_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize("race", [1, 2])
+def test_a_server_that_lets_a_run_s_time_pass_in_silence_is_at_fault(tmp_path: Path, race: int) -> None:
     async def body() -> None:
-        policy = {"seconds": 0.5}
+        policy = {"seconds": 0.5, "race": race}
         settings = {"breaker": {"failures": 1}, "first_s": 60, "idle_s": 0.2}
         async with asked(tmp_path, is_silent, answers, policy=policy, **settings) as (endpoint, _):
             assert (await endpoint.post(BODY)).error["code"] == "out_of_time"
@@ -532,5 +543,31 @@ def test_a_stream_that_cannot_be_brought_to_its_end_says_so_in_its_last_event(
             assert not any(step["choices"][0]["finish_reason"] for step in steps)
             assert last["error"]["code"] == "upstream_protocol_error"
             assert requests(servers[0]) == 1 + retries
+
+    run(body())
+
+
+def test_a_server_that_goes_on_sending_behind_a_cut_loses_its_connection(tmp_path: Path) -> None:
+    stopped: list[float] = []
+
+    async def errs_and_goes_on(connection: Connection) -> None:
+        await connection.request()
+        lines = WRONG.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)[:5]
+        await connection.send(STREAM_HEAD, *(chunked(said(line)) for line in lines))
+        began = asyncio.get_running_loop().time()
+        try:
+            while True:
+                await connection.send(chunked(said("and on ")), pause_s=0.005)
+        finally:
+            stopped.append(asyncio.get_running_loop().time() - began)
+
+    async def body() -> None:
+        policy = {"actions": ["resume"], "attempts": 1, "attempts_per_step": 1}
+        async with asked(tmp_path, errs_and_goes_on, policy=policy) as (endpoint, servers):
+            reply = await endpoint.post(BODY)
+            assert reply.json["stepguard"]["generations"] == 2
+            assert len(servers[0].connections) == 2, "the first one was not used again"
+            await until(lambda: len(stopped) == 2)
+            assert max(stopped) < 0.2
 
     run(body())
