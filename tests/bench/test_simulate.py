@@ -202,6 +202,17 @@ def test_a_fallback_goes_to_the_next_model_with_its_own_chances() -> None:
     assert near(measure(result.policy, "generated_steps"), 6 + 1 - 0.5**6)
 
 
+def test_what_a_policy_says_of_upstreams_by_name_holds_for_the_models_in_its_order() -> None:
+    models = (Habits(chances=(Chance(p=0.0),) * 2), Habits(chances=(Chance(p=1.0),) * 2))
+    policy = replace(
+        free(Rung(RESUME, 9), Rung(Action.FALLBACK, upstream="big"), REJECT),
+        attempts_per_upstream={"small": 4, "big": 7},
+    )
+    result = simulate(policy, Scenario(models=models, runs=5))
+    assert measure(result.policy, "success").mean == 1
+    assert measure(result.policy, "generated_steps").mean == 1 + 4 + 2
+
+
 def test_a_step_that_only_the_model_can_decide_goes_wrong_unseen() -> None:
     chances = (Chance(p=0.7, kind=Decides.JUDGE), *(Chance(p=0.8),) * 5)
     result = simulate(free(RESUME, REJECT), Scenario(models=(Habits(chances=chances),), runs=RUNS))
