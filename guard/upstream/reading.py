@@ -7,7 +7,8 @@ from typing import Final
 from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, UpstreamStatusError
 from guard.run.messages import Ended, Text, Usage
 from guard.wire import sse
-from guard.wire.chat import InBandError, Piece, WireUsage, read_piece
+from guard.wire.chat import REASONING, InBandError, Piece, WireUsage, read_piece
+from guard.wire.thinking import Thinking
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
 SHOWN: Final = 120  # characters of foreign text in a message
@@ -21,9 +22,21 @@ class AnswerReader:
 
     Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
+
+    `reasoning`: fields that hold thoughts, beside the usual ones. Thoughts that the model writes in tags in
+    front of its trace are taken out, too; not where it goes on from a `prefix`. `thinks`: it has begun with
+    them, since the prompt ends with the opening tag.
     """
 
-    def __init__(self, *, prefix: str = "", prompt_tokens: int = 0, token_per_chunk: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        prefix: str = "",
+        prompt_tokens: int = 0,
+        token_per_chunk: bool = False,
+        reasoning: tuple[str, ...] = (),
+        thinks: bool = False,
+    ) -> None:
         self.fault: UpstreamError | None = None
         self.over = False
         self.said = 0
@@ -37,6 +50,9 @@ class AnswerReader:
         self._token_per_chunk = token_per_chunk
         self._tokens = 0
         self._unsaid = 0  # tokens of what is not told as text (yet)
+        self._thinking = None if prefix else Thinking(begun=thinks)
+        self._reasoning = (*reasoning, *REASONING)
+        self._thought_tokens = 0
         self._usage: WireUsage | None = None
         self._new_usage = False  # whether it has not been told
 
@@ -70,7 +86,9 @@ class AnswerReader:
     def ended(self) -> Ended:
         """How the model ended, where there is no fault."""
         written = self._tokens + self._unsaid  # what was not told was paid for, too
-        counted = Usage(prompt=self._prompt_tokens, completion=written, estimated=True)
+        counted = Usage(
+            prompt=self._prompt_tokens, completion=written, estimated=True, reasoning=self._thought_tokens
+        )
         return Ended(self.finish_reason, _usage(self._usage) or counted)
 
     def _sniff(self, data: bytes) -> bytes:
@@ -94,7 +112,7 @@ class AnswerReader:
                 self.over = True
                 texts += self._rest()
                 break
-            match read_piece(chunk):
+            match read_piece(chunk, self._reasoning):
                 case Piece() as piece:
                     texts += self._take(piece)
                 case InBandError() as error:
@@ -108,21 +126,48 @@ class AnswerReader:
         if piece.usage is not None:
             self._usage, self._new_usage = piece.usage, True
         self.said += bool(piece.text or piece.thought or piece.finish_reason)
-        self._unsaid += self._count(piece.thought) + self._count(len(piece.text))
-        return self._say(self._echo.strip(piece.text), thought=piece.thought > 0)
+        thoughts = self._think(piece.thought, self._count(len(piece.thought)))
+        self._unsaid += self._count(len(piece.text))
+        text = self._echo.strip(piece.text)
+        return [*thoughts, *(self._say(text) if self._thinking is None else self._part(self._thinking, text))]
 
-    def _say(self, text: str, *, thought: bool = False) -> list[Text]:
-        """Tell a text; a thought as none, so that a model that only thinks does not think for nothing."""
-        if not text and not (thought and self._unsaid):
+    def _part(self, thinking: Thinking, text: str) -> list[Text]:
+        """Part what is said from what is thought, and the tokens in proportion."""
+        thinks = thinking.active
+        thought, said = thinking.feed(text)
+        if thinking.over:
+            self._thinking = None
+        if thought or thinks or thinking.active:
+            ours = len(thought) if said else 1  # what are tags only is thought, too
+            tokens = self._unsaid * ours // (ours + len(said))
+            self._unsaid -= tokens
+            return [*self._think(thought, tokens), *self._say(said)]
+        return self._say(said)
+
+    def _think(self, thought: str, tokens: int) -> list[Text]:
+        """Tell a thought, which is no text: a model that only thinks does not think for nothing."""
+        self._thought_tokens += tokens
+        return self._tell("", tokens, thought) if thought or tokens else []
+
+    def _say(self, text: str) -> list[Text]:
+        if not text:
             return []
         tokens, self._unsaid = self._unsaid, 0
+        return self._tell(text, tokens)
+
+    def _tell(self, text: str, tokens: int, thought: str | None = None) -> list[Text]:
         self._tokens += tokens
         told = _usage(self._usage) if self._new_usage else None
         self._new_usage = False
-        return [Text(text, tokens, usage=told)]
+        return [Text(text, tokens, usage=told, thought=thought)]
 
     def _rest(self) -> list[Text]:
-        return self._say(self._echo.rest())
+        thinking, rest = self._thinking, self._echo.rest()
+        if thinking is None:
+            return self._say(rest)
+        thought, said = thinking.feed(rest)
+        held_thought, held = thinking.close()
+        return [*self._think(thought + held_thought, 0), *self._say(said + held)]
 
     def _count(self, characters: int) -> int:
         if not characters:
@@ -152,7 +197,11 @@ def _usage(told: WireUsage | None) -> Usage | None:
     """What a server says that it has cost; None where it does not, or says that nothing was written."""
     if told is None or not told.completion_tokens:
         return None
-    return Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
+    return Usage(
+        prompt=told.prompt_tokens or 0,
+        completion=told.completion_tokens,
+        reasoning=min(told.reasoning_tokens or 0, told.completion_tokens),
+    )
 
 
 class _Echo:
