@@ -114,13 +114,8 @@ class Backend:
 
     @property
     def prefill(self) -> bool:
-        """Whether a trace is continued from its verified lines: where its text is the answer's text."""
-        return self.prefix is not Prefix.NONE and not self.reshaped
-
-    @property
-    def reshaped(self) -> bool:
-        """Whether an answer to a request with a grammar is not the trace itself, but holds it."""
-        return self.grammar is Place.CUSTOM_TOOL or self.dialect is Dialect.JSON_SCHEMA
+        """Whether it goes on from what the assistant has said already."""
+        return self.prefix is not Prefix.NONE
 
     @property
     def validates(self) -> bool:

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
+from guard.run.messages import Open
 from guard.upstream.backends import BACKENDS, TABLE, backend_for, target_for
 from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, contradictions
 from guard.upstream.request import body, grammar_fields
@@ -39,24 +40,32 @@ FOLDED = {"role": "user", "content": "Carry out the procedure.\n\nThe bill, plea
 CLIENT = {"user": "ann", "provider": {"order": ["a"]}}
 
 
-def asked(row: Backend, *, model: str = "", grammar: bool = True, prefix: bool = True) -> dict[str, object]:
-    """All that a row can be asked for at once; a prefix only where it can go on from one."""
-    command = opening(
+def asking(row: Backend, *, model: str = "", grammar: bool = True) -> Open:
+    """All that a row can be asked for at once. The members of an object go on from no prefix."""
+    held = row.dialect if grammar else None
+    return opening(
         messages=MESSAGES,
-        prefix="@begin bill 3fa92c\n1" if prefix and row.prefill else "",
-        grammar=TEXTS[row.dialect] if grammar and row.dialect else None,
+        prefix="@begin bill 3fa92c\n1" if row.prefill and held is not Dialect.JSON_SCHEMA else "",
+        grammar=TEXTS[held] if held else None,
         stop=("\n",),
-        temperature=0.0,
         top_p=0.9,
         seed=7,
+        model=model,
     )
-    return body(row, command, model=model, extra=CLIENT)
 
 
-@pytest.mark.parametrize("case", CASES["requests"], ids=lambda case: f"{case['kind']} {case['model']}")
+def asked(row: Backend, *, model: str = "", grammar: bool = True) -> dict[str, object]:
+    return body(row, asking(row, grammar=grammar), model=model, extra=CLIENT)
+
+
+def name_of(case: Mapping[str, Any]) -> str:
+    return f"{case['kind']} {case['model']} {case.get('grammar', True)}"
+
+
+@pytest.mark.parametrize("case", CASES["requests"], ids=name_of)
 def test_a_row_sends_what_its_server_wants(case: Mapping[str, Any]) -> None:
     row = backend_for(case["kind"], case["model"])
-    assert asked(row, model=case["model"]) == case["body"]
+    assert asked(row, model=case["model"], grammar=case.get("grammar", True)) == case["body"]
 
 
 def test_every_row_is_among_the_cases() -> None:
@@ -93,7 +102,7 @@ def test_that_type_refuses_what_is_none_of_it() -> None:
 # --- the wire ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES["requests"], ids=lambda case: f"{case['kind']} {case['model']}")
+@pytest.mark.parametrize("case", CASES["requests"], ids=name_of)
 def test_it_is_what_arrives(case: Mapping[str, Any]) -> None:
     bodies: list[dict[str, Any]] = []
 
@@ -103,15 +112,7 @@ def test_it_is_what_arrives(case: Mapping[str, Any]) -> None:
 
     async def talk() -> None:
         row = backend_for(case["kind"], case["model"])
-        command = opening(
-            messages=MESSAGES,
-            prefix="@begin bill 3fa92c\n1" if row.prefill else "",
-            grammar=TEXTS[row.dialect] if row.dialect else None,
-            stop=("\n",),
-            top_p=0.9,
-            seed=7,
-            model=case["model"],
-        )
+        command = asking(row, model=case["model"], grammar=case.get("grammar", True))
         async with serving(behave) as server, connected(server, kind=case["kind"], model="") as upstream:
             await hear(upstream, command, Call(extra=dict(CLIENT)))
 
