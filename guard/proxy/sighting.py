@@ -131,6 +131,7 @@ class Conclusion:
             usage=(self.usage,),
             reason=f"observed: {result}",
             classes=classes,
+            discarded=(0,),  # the client has got all of it
         )
 
 

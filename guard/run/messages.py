@@ -114,10 +114,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The upstream wrote some of its answer. `tokens`: how many the piece is thought to be."""
+    """The upstream wrote some of its answer, or thought (no text).
+
+    `tokens`: how many the piece is thought to be. `ahead`: how many are there already and not yet told.
+    `usage`: what the server says that all so far is, if it says so this early.
+    """
 
     text: str
     tokens: int = 1
+    ahead: int = 0
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +302,8 @@ class Finish:
     classes: dict[str, StepClass] = field(default_factory=dict)  # step path -> class
     votes: tuple[Voted, ...] = ()  # one a step that was put to the vote
     raced: Raced | None = None
+    discarded: tuple[int, ...] = ()  # of each generation's completion tokens, those that served nobody
+    saved: int = 0  # completion tokens that cutting generations early saved, estimated
 
 
 Command = Open | Close | Emit | Observe | Wait | Finish

@@ -27,6 +27,8 @@ class Job:
 
     `messages` is the conversation with our instructions in it. `nonce` is the request's, six hex digits.
     `max_tokens` is the client's budget for all generations together, `budget_field` what the client calls it.
+    `whole`: the client reads all at the end. What would have been delivered by then stands all the same, so
+    that a run comes to the same whether or not its client reads a stream.
     """
 
     program: Program
@@ -38,6 +40,7 @@ class Job:
     seed: int | None = None
     max_tokens: int | None = None
     budget_field: str = "max_completion_tokens"
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,11 +64,9 @@ class Overlap:
         due = progress.expected
         assert due is not None, "there is nothing left to write"
         self.open = True
-        self.lent = 0  # characters of the first new line that the model did not write in this generation
         self._progress, self._due, self._turn = progress, due, turn
         self._paths = {due.path, *(other.path for other in due.others)}  # of the steps that may come next
         self._tail, self._begun = tail, begun
-        self._given = len(tail)
         self._frame = "" if progress.verified else progress.begin  # still to be said, or to be put in front
         self._repeats, self._asides = PASSES * (len(progress.lines) + 1), ASIDES
         self._blanks = self._repeats + self._asides
@@ -102,14 +100,14 @@ class Overlap:
             return self._leave_out(line, "a blank line", self._blanks)
         ready = self._whole(line, said)
         if ready is not None:
-            return self._join(ready, line)
+            return self._join(ready)
         why = self._repeated(said)
         if why is None:
             halved = self._halved(line, said)
             rest = None if halved and self._due.decision is not None else self._rest(said)
             if rest is not None:
                 self._completed = True
-                return self._join(f"{rest}\n", line)
+                return self._join(f"{rest}\n")
             why = "the rest of a verified line, repeated" if halved else None
         if why is not None:
             self._repeats -= 1
@@ -119,22 +117,21 @@ class Overlap:
         if why is not None:
             self._asides -= 1
             return self._leave_out(line, why, self._asides)
-        return self._join(self._to_blame(line, said), line)
+        return self._join(self._to_blame(line, said))
 
     # --- what comes of a line --------------------------------------------------------------------
 
-    def _join(self, text: str, line: str) -> str:
+    def _join(self, text: str) -> str:
         """Hand over the first new line."""
         if not text.startswith("@"):
             text = f"{self._frame}{text}"
-        self.lent = len(text) - len(line) - self._given
         self._joined, self._tail = True, ""
         self.open = self._fenced or self._completed
         return text
 
     def _leave_out(self, line: str, why: str, left: int) -> str | Ignored:
         if left < 0:
-            return self._join(line, line)
+            return self._join(line)
         self._tail = ""
         return Ignored(text=line, at=len(self._progress.verified), why=why)
 

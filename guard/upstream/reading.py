@@ -36,8 +36,9 @@ class AnswerReader:
         self._prompt_tokens = prompt_tokens
         self._token_per_chunk = token_per_chunk
         self._tokens = 0
-        self._unsaid = 0  # tokens of thoughts, to be counted with the next text
+        self._unsaid = 0  # tokens of what is not told as text (yet)
         self._usage: WireUsage | None = None
+        self._new_usage = False  # whether it has not been told
 
     @property
     def finished(self) -> bool:
@@ -68,13 +69,9 @@ class AnswerReader:
 
     def ended(self) -> Ended:
         """How the model ended, where there is no fault."""
-        told = self._usage
-        if told is not None and told.completion_tokens:
-            usage = Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
-        else:
-            written = self._tokens + self._unsaid  # thoughts that no text followed were paid for, too
-            usage = Usage(prompt=self._prompt_tokens, completion=written, estimated=True)
-        return Ended(self.finish_reason, usage)
+        written = self._tokens + self._unsaid  # what was not told was paid for, too
+        counted = Usage(prompt=self._prompt_tokens, completion=written, estimated=True)
+        return Ended(self.finish_reason, _usage(self._usage) or counted)
 
     def _sniff(self, data: bytes) -> bytes:
         """See by its first character what this is: content types are often wrong."""
@@ -108,17 +105,21 @@ class AnswerReader:
 
     def _take(self, piece: Piece) -> list[Text]:
         self.finish_reason = piece.finish_reason or self.finish_reason
-        self._usage = piece.usage or self._usage
+        if piece.usage is not None:
+            self._usage, self._new_usage = piece.usage, True
         self.said += bool(piece.text or piece.thought or piece.finish_reason)
         self._unsaid += self._count(piece.thought) + self._count(len(piece.text))
-        return self._say(self._echo.strip(piece.text))
+        return self._say(self._echo.strip(piece.text), thought=piece.thought > 0)
 
-    def _say(self, text: str) -> list[Text]:
-        if not text:
+    def _say(self, text: str, *, thought: bool = False) -> list[Text]:
+        """Tell a text; a thought as none, so that a model that only thinks does not think for nothing."""
+        if not text and not (thought and self._unsaid):
             return []
         tokens, self._unsaid = self._unsaid, 0
         self._tokens += tokens
-        return [Text(text, tokens)]
+        told = _usage(self._usage) if self._new_usage else None
+        self._new_usage = False
+        return [Text(text, tokens, usage=told)]
 
     def _rest(self) -> list[Text]:
         return self._say(self._echo.rest())
@@ -145,6 +146,13 @@ class AnswerReader:
         """Keep the first fault; nothing behind it is read."""
         self.fault = self.fault or error
         self.over = True
+
+
+def _usage(told: WireUsage | None) -> Usage | None:
+    """What a server says that it has cost; None where it does not, or says that nothing was written."""
+    if told is None or not told.completion_tokens:
+        return None
+    return Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
 
 
 class _Echo:

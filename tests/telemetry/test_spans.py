@@ -78,6 +78,7 @@ def test_a_request_says_what_was_asked_and_what_it_came_to() -> None:
         "stepguard.mode": "enforce",
         "stepguard.request.outcome": "accepted_after_retry",
         "stepguard.usage.discarded_output_tokens": 12,
+        "stepguard.usage.saved_output_tokens": 25,
         "stepguard.steps.expected": 5,
         "stepguard.steps.verified": 4,
         "stepguard.steps.scaffolded": 1,
