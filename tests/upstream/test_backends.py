@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
-from guard.run.messages import Open
+from guard.run.messages import Message, Open
 from guard.upstream.backends import BACKENDS, TABLE, backend_for, target_for
 from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, contradictions
 from guard.upstream.request import body, grammar_fields
@@ -32,7 +32,7 @@ TEXTS = {
     Dialect.JSON_SCHEMA: '{"type": "object", "properties": {}, "additionalProperties": false}',
 }
 # The conversation is one that every row has to do something with.
-MESSAGES = (
+MESSAGES: tuple[Message, Message] = (
     {"role": "system", "content": "Carry out the procedure."},
     {"role": "user", "content": "The bill, please."},
 )
