@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import hypothesis.strategies as st
@@ -56,4 +57,4 @@ def cuts(draw: st.DrawFn, text: str) -> list[str]:
         size = draw(st.integers(1, 9))
         return [text[at : at + size] for at in range(0, len(text), size)]
     places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=12)) | {0, len(text)})
-    return [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(places)]

@@ -8,6 +8,7 @@ from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, Ups
 from guard.run.messages import Ended, Text, Usage
 from guard.wire import sse
 from guard.wire.chat import REASONING, InBandError, Piece, WireUsage, read_piece
+from guard.wire.steps import Steps
 from guard.wire.thinking import Thinking
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
@@ -22,6 +23,8 @@ class AnswerReader:
 
     Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
+    `members`: the steps are asked for as members of a JSON object, and read back as lines. What is written
+    into a tool that takes a text is read as if it was said.
 
     `reasoning`: fields that hold thoughts, beside the usual ones. Thoughts that the model writes in tags in
     front of its trace are taken out, too; not where it goes on from a `prefix`. `thinks`: it has begun with
@@ -34,6 +37,7 @@ class AnswerReader:
         prefix: str = "",
         prompt_tokens: int = 0,
         token_per_chunk: bool = False,
+        members: bool = False,
         reasoning: tuple[str, ...] = (),
         thinks: bool = False,
     ) -> None:
@@ -46,6 +50,8 @@ class AnswerReader:
         self._sniffed = False
         self._held = b""
         self._echo = _Echo(prefix)
+        self._steps = Steps() if members else None
+        self._spoken = _Spoken()
         self._prompt_tokens = prompt_tokens
         self._token_per_chunk = token_per_chunk
         self._tokens = 0
@@ -89,7 +95,13 @@ class AnswerReader:
         counted = Usage(
             prompt=self._prompt_tokens, completion=written, estimated=True, reasoning=self._thought_tokens
         )
-        return Ended(self.finish_reason, _usage(self._usage) or counted)
+        return Ended(self._how(), _usage(self._usage) or counted)
+
+    def _how(self) -> str | None:
+        """Give the finish reason as it is for a text: a call that is whole is all that was asked for."""
+        if self._steps is not None and self._steps.cut:
+            return "length"  # within a member, whatever the server says
+        return "stop" if self._spoken.called and self.finish_reason == "tool_calls" else self.finish_reason
 
     def _sniff(self, data: bytes) -> bytes:
         """See by its first character what this is: content types are often wrong."""
@@ -125,10 +137,11 @@ class AnswerReader:
         self.finish_reason = piece.finish_reason or self.finish_reason
         if piece.usage is not None:
             self._usage, self._new_usage = piece.usage, True
-        self.said += bool(piece.text or piece.thought or piece.finish_reason)
+        text = self._spoken.text(piece)
+        self.said += bool(text or piece.thought or piece.finish_reason)
         thoughts = self._think(piece.thought, self._count(len(piece.thought)))
-        self._unsaid += self._count(len(piece.text))
-        text = self._echo.strip(piece.text)
+        self._unsaid += self._count(len(text))
+        text = self._echo.strip(text)
         return [*thoughts, *(self._say(text) if self._thinking is None else self._part(self._thinking, text))]
 
     def _part(self, thinking: Thinking, text: str) -> list[Text]:
@@ -149,8 +162,12 @@ class AnswerReader:
         self._thought_tokens += tokens
         return self._tell("", tokens, thought) if thought or tokens else []
 
-    def _say(self, text: str) -> list[Text]:
-        if not text:
+    def _say(self, said: str, *, last: bool = False) -> list[Text]:
+        """Tell what is said; of members of an object, the lines that they make."""
+        text = said
+        if self._steps is not None:
+            text = self._steps.feed(said) + (self._steps.close() if last else "")
+        if not text and (self._steps is None or not self._unsaid):
             return []
         tokens, self._unsaid = self._unsaid, 0
         return self._tell(text, tokens)
@@ -163,11 +180,11 @@ class AnswerReader:
 
     def _rest(self) -> list[Text]:
         thinking, rest = self._thinking, self._echo.rest()
-        if thinking is None:
-            return self._say(rest)
-        thought, said = thinking.feed(rest)
-        held_thought, held = thinking.close()
-        return [*self._think(thought + held_thought, 0), *self._say(said + held)]
+        thought = ""
+        if thinking is not None:
+            (thought, rest), (held_thought, held) = thinking.feed(rest), thinking.close()
+            thought, rest = thought + held_thought, rest + held
+        return [*self._think(thought, 0), *self._say(rest, last=True)]
 
     def _count(self, characters: int) -> int:
         if not characters:
@@ -202,6 +219,30 @@ def _usage(told: WireUsage | None) -> Usage | None:
         completion=told.completion_tokens,
         reasoning=min(told.reasoning_tokens or 0, told.completion_tokens),
     )
+
+
+class _Spoken:
+    """Puts what is said and what is written into tools into one text, each on lines of its own."""
+
+    def __init__(self) -> None:
+        self.called = False
+        self._last = ""  # the character that was read last
+        self._where: int | None = None  # the call that it was written into, None: it was said
+
+    def text(self, piece: Piece) -> str:
+        """Give what a piece adds."""
+        said = self._joined(None, piece.text)
+        for call, text in piece.inputs:
+            self.called = True
+            said += self._joined(call, text)
+        return said
+
+    def _joined(self, where: int | None, text: str) -> str:
+        if not text:
+            return ""
+        joint = "\n" if where != self._where and self._last not in {"", "\n"} else ""
+        self._where, self._last = where, text[-1]
+        return joint + text
 
 
 class _Echo:

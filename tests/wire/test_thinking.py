@@ -105,7 +105,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.booleans())
-def test_how_it_is_cut_changes_nothing(pieces: list[str], begun: bool) -> None:  # noqa: FBT001
+def test_how_it_is_cut_changes_nothing(pieces: list[str], begun: bool) -> None:
     whole = parted("".join(pieces), begun=begun)
     assert parted(pieces, begun=begun) == whole
     assert parted(list("".join(pieces)), begun=begun) == whole
