@@ -185,6 +185,12 @@ class Metrics(Observer):
             "disposition",
             "source",
         )
+        self.reasoning = self._counter(
+            "stepguard_reasoning_tokens",
+            "Those of the output tokens of stepguard_tokens that were thoughts.",
+            "model",
+            "source",
+        )
 
         self.saved = self._counter(
             "stepguard_tokens_saved",
@@ -333,8 +339,11 @@ class Metrics(Observer):
 
         Its input counts as discarded where all of its output does.
         """
-        children = self._tokens[model if model in self._models else OTHER]
+        name = model if model in self._models else OTHER
+        children = self._tokens[name]
         source = "estimated" if usage.estimated else "reported"
+        if usage.reasoning:
+            self.reasoning.labels(name, source).inc(usage.reasoning)
         delivered = max(usage.completion - discarded, 0)
         children["input", "delivered" if delivered else "discarded", source].inc(usage.prompt)
         children["output", "delivered", source].inc(delivered)
