@@ -145,6 +145,8 @@ class Metrics(Observer):
         self._models = frozenset(models)
         self._codes: set[str] = set()
         self._tokens = self._token_children()
+        models = (*self._models, OTHER)
+        self._thoughts = {name: _Children(self.reasoning, name, product(SOURCES)) for name in models}
         self._procedures = {name: _Procedure(self, name, kinds) for name, kinds in procedures.items()}
         self._unbound = _Procedure(self, NO_PROCEDURE)
         self._stages = {stage: self.overhead_seconds.labels(stage) for stage in Stage}
@@ -342,8 +344,7 @@ class Metrics(Observer):
         name = model if model in self._models else OTHER
         children = self._tokens[name]
         source = "estimated" if usage.estimated else "reported"
-        if usage.reasoning:
-            self.reasoning.labels(name, source).inc(usage.reasoning)
+        self._thoughts[name][source,].inc(usage.reasoning)
         delivered = max(usage.completion - discarded, 0)
         children["input", "delivered" if delivered else "discarded", source].inc(usage.prompt)
         children["output", "delivered", source].inc(delivered)

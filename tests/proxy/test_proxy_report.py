@@ -13,7 +13,7 @@ from tests.proxy.running import BODY, TRACE, WRONG, policy, run, running, script
 from tests.proxy.test_proxy_votes import BEGIN, PROCEDURE, REST
 
 MANUAL: Final = Path(__file__).parents[2] / "deploy" / "README.md"
-SOMETIMES: Final = ("violations[]", "votes[]", "race.")  # only where there is such an entry
+SOMETIMES: Final = ("violations[]", "votes[]", "race.", "reasoning")  # only where there is such an entry
 NUMBERS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -61,15 +61,18 @@ def test_the_manual_tells_of_every_field_and_of_no_other(tmp_path: Path) -> None
         report_of(tmp_path, WRONG, TRACE, config=policy("reveal: true"), stream=False),
         report_of(tmp_path, WRONG, config=policy("reveal: true\nactions: [reject]"), stream=True),
         report_of(tmp_path, WRONG, TRACE, config=policy("race: 2"), stream=False),
+        report_of(tmp_path, f"<think>hm</think>{TRACE}", config=policy("reasoning: relay"), stream=False),
         report_of(tmp_path, f"{BEGIN}1 n = 3\n{REST}", config=votes, stream=False, **asked),
     ]
     found = [set(fields(report["stepguard"])) for report in reports]
     listed = told()
     assert len(set(listed)) == len(listed)
-    containers = {"usage.last"}  # told of by what is in it
+    details = "completion_tokens_details"
+    of_usage = {f"{usage}.{details}" for usage in ("usage", "usage.last", "usage.generations[]")}
+    containers = {"usage.last", *of_usage}  # told of by what is in it
     assert set().union(*found) - containers == set(listed)
     for one in found:
-        missing = set(listed) - one
+        missing = [field for field in set(listed) - one if not field.endswith(".reasoning_tokens")]
         assert all(field.startswith(SOMETIMES) for field in missing), missing
 
 

@@ -162,7 +162,7 @@ def test_thoughts_leave_as_they_come() -> None:
 
 def test_thoughts_leave_with_the_rest_where_all_is_held() -> None:
     policy = Policy(relay_thoughts=True, deliver="hold_all")
-    events = [*[thinks("h") for _ in range(3000)], says(TRACE), ends()]
+    events: list[Text | Ended] = [*(thinks("h") for _ in range(3000)), says(TRACE), ends()]
     commands = told(sums(DIALOGUE, policy=policy), *events)
     seen = [c for c in commands if isinstance(c, Relay | Emit | Finish)]
     assert seen[0] == Relay(generation=1, text="h" * 3000)
@@ -233,7 +233,8 @@ def played(policy: Policy, answers: Iterable[list[str]]) -> list[Command]:
         closed = {c.generation for c in commands if isinstance(c, Close)}
         command = next(c for c in opened if c.generation not in closed)
         pieces = next(replies, pieces)
-        for event in (*spoken(pieces, prefix=command.prefix), ends()):
+        events: list[Text | Ended] = [*spoken(pieces, prefix=command.prefix), ends()]
+        for event in events:
             commands += run.handle(event, command.generation)
             if any(isinstance(c, Close) and c.generation == command.generation for c in commands):
                 break
