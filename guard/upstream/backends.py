@@ -31,6 +31,7 @@ _O_SERIES: Final = replace(
     roles=Roles.DEVELOPER,
     stop_field=None,
     refuses=frozenset({"temperature", "top_p", "stop"}),
+    temperature=None,
 )
 # The grammar of a custom tool needs one of these models.
 _GPT_5: Final = replace(
@@ -129,7 +130,7 @@ _MISTRAL: Final = Backend(
     echo=Echo.ALWAYS,
     stream_options=False,
     seed_field="random_seed",
-    refuses=frozenset({"user", "stream_options", "seed"}),  # unknown fields are answered with 422
+    refuses=frozenset({"user"}),  # unknown fields are answered with 422
     reasoning_fields=(),
     temperature=0.0,
     unverified=frozenset({"thinking"}),

@@ -37,6 +37,15 @@ HELD: Final[Mapping[Place, tuple[Dialect, ...]]] = {
 }
 
 
+_FIELDS: Final[Mapping[Place | None, tuple[str, ...]]] = {
+    Place.GRAMMAR: ("grammar",),
+    Place.STRUCTURED_OUTPUTS: ("structured_outputs",),
+    Place.EBNF: ("ebnf", "regex"),
+    Place.RESPONSE_FORMAT: ("response_format",),
+    Place.CUSTOM_TOOL: ("tools", "tool_choice"),
+}
+
+
 class Prefix(StrEnum):
     """How a server is told to go on from what the assistant has said already."""
 
@@ -114,8 +123,8 @@ class Backend:
 
     @property
     def prefill(self) -> bool:
-        """Whether it goes on from what the assistant has said already."""
-        return self.prefix is not Prefix.NONE
+        """Whether a trace is continued: the input of a tool cannot be begun for the model."""
+        return self.prefix is not Prefix.NONE and self.grammar is not Place.CUSTOM_TOOL
 
     @property
     def validates(self) -> bool:
@@ -149,5 +158,10 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
         )
     if backend.prefix is Prefix.NONE and backend.echo is not Echo.NEVER:
         yield "echo", "without `prefix` there is nothing to repeat"
-    for name in sorted(backend.refuses & {"model", "messages", "stream", backend.max_tokens_field}):
+    if backend.temperature is not None and "temperature" in backend.refuses:
+        yield "temperature", "it is never sent `temperature`: see `refuses`"
+    if backend.stream_options and "stream_options" in backend.refuses:
+        yield "stream_options", "it is never sent that field: see `refuses`"
+    needed = {"model", "messages", "stream", backend.max_tokens_field, *_FIELDS.get(place, ())}
+    for name in sorted(backend.refuses & needed):
         yield "refuses", f"no request can do without {name!r}"
