@@ -73,6 +73,8 @@ _LLAMA_CPP: Final = Backend(
     reasoning_fields=("reasoning_content",),
     temperature=0.0,
     fixed={"cache_prompt": True},
+    # It goes on from no prefix where the chat template makes room for thoughts first.
+    with_prefix={"chat_template_kwargs": {"enable_thinking": False}},
     token_per_chunk=True,
     closes_after_stream=True,
 )
@@ -161,7 +163,6 @@ _OLLAMA: Final = Backend(
     grammar=Place.RESPONSE_FORMAT,
     dialect=Dialect.JSON_SCHEMA,
     ignores_bad=frozenset({Dialect.JSON_SCHEMA}),
-    thinking=Thinking.FORBIDDEN,
     prefix=Prefix.TRAILING,
     reasoning_fields=("reasoning",),
     n=False,

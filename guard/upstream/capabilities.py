@@ -90,7 +90,7 @@ class Backend:
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
     an error. `reasoning_fields`: where in a message or a delta it puts thoughts.
     `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
-    `fixed`: fields that every request carries; `with_grammar`: those of every request with a grammar.
+    `fixed`: fields that every request carries; `with_grammar`, `with_prefix`: those of one with either.
     `token_per_chunk`: every chunk is one token, so that a cut stream can be counted. `closes_after_stream`:
     the server drops the connection behind a stream though it promises not to. `key_header`: where the key
     goes. `unverified`: names of the columns for which there is no source yet.
@@ -116,6 +116,7 @@ class Backend:
     temperature: float | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)
     with_grammar: Mapping[str, object] = field(default_factory=dict)
+    with_prefix: Mapping[str, object] = field(default_factory=dict)
     token_per_chunk: bool = False
     closes_after_stream: bool = False
     key_header: str = "authorization"

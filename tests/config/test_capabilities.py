@@ -49,7 +49,8 @@ def test_every_kind_of_the_table_can_be_configured(tmp_path: Path) -> None:
 
 
 def test_every_column_but_those_of_our_own_can_be_said_otherwise() -> None:
-    ours = {"kind", "models", "fixed", "with_grammar", "token_per_chunk", "closes_after_stream", "key_header"}
+    ours = {"kind", "models", "fixed", "with_grammar", "with_prefix", "key_header"}
+    ours |= {"token_per_chunk", "closes_after_stream"}
     columns = set(Backend.__dataclass_fields__) - ours - {"unverified"}
     assert set(Capabilities.model_fields) == columns
     assert set(get_args(GrammarPlace)) == {*Place, "none"}
