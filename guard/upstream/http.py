@@ -17,6 +17,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from guard.dialect.notation import Dialect
 from guard.errors import RequestError, UpstreamError, UpstreamTimeout
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
@@ -116,6 +117,7 @@ class HttpUpstream:
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,
+            members=command.grammar is not None and backend.dialect is Dialect.JSON_SCHEMA,
         )
         response: aiohttp.ClientResponse | None = None
         deadline = asyncio.get_running_loop().time() + self._timeouts.first_s
