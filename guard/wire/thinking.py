@@ -12,8 +12,8 @@ Theory of operation. An answer is in one of four states:
 
 An opening tag among thoughts opens nothing, unless the thoughts go on behind the next closing tag: that is
 what `within` looks for. A tag behind a double quote on its line is no tag. A block stands between lines,
-also where it was written into one. How an answer is cut into pieces changes nothing; no more of it is held
-than a tag is long, or white space.
+also where it was written into one, and takes the white space around it along. How an answer is cut into
+pieces changes nothing; no more of it is held than a tag is long, or white space.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
 )
+
+SPACE: Final = 64  # characters of white space, at most, that go with the block behind them
 
 _BLANK: Final = " \t\r\n"
 _STARTS: Final = "@{0123456789"  # of a line of a trace, or of an object that holds one
@@ -57,6 +59,7 @@ class Thinking:
         self._inner = 0  # opening tags in the block
         self._blank, self._quoted = True, False  # of the line that is not yet ended
         self._after = False  # a block was the last thing
+        self._wide = False  # more white space has been said than may belong to a block
         self._held = ""
 
     @property
@@ -100,21 +103,37 @@ class Thinking:
                 return False
 
     def _lead(self, said: list[str]) -> bool:
-        if self._blank:
-            space = self._take(len(self._held) - len(self._held.lstrip(_BLANK)))
-            said.append("" if self._after else space)
-            if self._held[:1] and self._held[0] in _STARTS:
-                self._state = _State.TRACE
-                return True
-        end = self._held.find("\n") + 1 or len(self._held)
-        tag = self._opening.search(self._held, 0, end)
+        blanks = self._blanks(said)
+        if len(self._held) == blanks:
+            return False
+        if self._blank and self._held[blanks] in _STARTS:
+            self._state = _State.TRACE
+            return True
+        end = self._held.find("\n", blanks) + 1 or len(self._held)
+        tag = self._opening.search(self._held, blanks, end)
         if tag is not None and not self._is_quoted(self._held[: tag.start()]):
-            self._say(self._take(tag.start()), said)
+            front = self._take(tag.start())
+            self._say(front if front.strip(_BLANK) or not self._blank else "", said)
             self._open(self._take(len(tag[0])), said)
             return True
-        kept = 0 if self._held[end - 1 : end] == "\n" else _partial(self._held, tuple(self._pairs))
+        kept = 0 if self._held[end - 1] == "\n" else _partial(self._held, tuple(self._pairs))
+        if end - kept == blanks:
+            return False
         self._say(self._take(end - kept), said)
         return len(self._held) > kept
+
+    def _blanks(self, said: list[str]) -> int:
+        """Count the white space at the beginning of a line that may belong to a block; the rest is said."""
+        if not self._blank:
+            return 0
+        blanks = len(self._held) - len(self._held.lstrip(_BLANK))
+        if not self._after and not self._wide and blanks <= SPACE:
+            return blanks
+        space = self._take(blanks)
+        if not self._after:
+            self._wide = self._wide or blanks > 0
+            said.append(space)
+        return 0
 
     def _think(self, thoughts: list[str]) -> bool:
         tag = self._tag.search(self._held)
@@ -159,7 +178,7 @@ class Thinking:
             ends = text.endswith("\n")
             self._quoted = not ends and self._is_quoted(text)
             self._blank = ends
-            self._after = False
+            self._after = self._wide = False
             said.append(text)
 
     def _is_quoted(self, text: str) -> bool:
@@ -170,7 +189,7 @@ class Thinking:
             said.append("\n")
         self._state, self._closing = _State.THINKING, self._pairs[tag.lower()]
         self._fresh, self._inner = True, 0
-        self._blank, self._quoted = True, False
+        self._blank, self._quoted, self._wide = True, False, False
 
     def _thought(self, text: str, thoughts: list[str]) -> None:
         self._fresh = self._fresh and not text.strip(_BLANK)

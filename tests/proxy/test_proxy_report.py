@@ -38,11 +38,13 @@ def fields(value: Any, path: str = "") -> Iterator[str]:
             pass
 
 
-def report_of(folder: Path, *replies: str, config: str, stream: bool, **changes: Any) -> dict[str, Any]:
+def report_of(
+    folder: Path, *replies: str, config: str, stream: bool, prefill: bool = True, **changes: Any
+) -> dict[str, Any]:
     """The whole last event, or the whole answer."""
 
     async def body() -> dict[str, Any]:
-        async with running(scripted(folder, *replies, config=config)) as endpoint:
+        async with running(scripted(folder, *replies, config=config, prefill=prefill)) as endpoint:
             reply = await endpoint.post({**BODY, "stream": stream, **changes})
             last: dict[str, Any] = reply.events[-1] if stream and reply.status == 200 else reply.json
             return last
@@ -55,13 +57,23 @@ def test_the_manual_tells_of_every_field_and_of_no_other(tmp_path: Path) -> None
     votes = (
         "procedures: [pick.proc]\nroutes: [{model: pick, procedure: pick}]\npolicies: {default: {votes: {}}}"
     )
-    asked = {"model": "pick", "stepguard": {}, "messages": [{"role": "user", "content": "Three?"}]}
+    asked: dict[str, Any] = {
+        "model": "pick",
+        "stepguard": {},
+        "messages": [{"role": "user", "content": "Three?"}],
+    }
     reports = [
         report_of(tmp_path, TRACE, config=policy("attempts: 1"), stream=True),
         report_of(tmp_path, WRONG, TRACE, config=policy("reveal: true"), stream=False),
         report_of(tmp_path, WRONG, config=policy("reveal: true\nactions: [reject]"), stream=True),
         report_of(tmp_path, WRONG, TRACE, config=policy("race: 2"), stream=False),
-        report_of(tmp_path, f"<think>hm</think>{TRACE}", config=policy("reasoning: relay"), stream=False),
+        report_of(
+            tmp_path,
+            f"<think>hm</think>{TRACE}",
+            config=policy("reasoning: relay"),
+            stream=False,
+            prefill=False,
+        ),
         report_of(tmp_path, f"{BEGIN}1 n = 3\n{REST}", config=votes, stream=False, **asked),
     ]
     found = [set(fields(report["stepguard"])) for report in reports]

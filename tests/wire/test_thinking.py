@@ -26,7 +26,7 @@ def parted(text: str | list[str], *, begun: bool = False) -> tuple[str, str]:
         ("<think>hm</think>@begin p", "hm", "@begin p"),
         ("<think>\nhm\n</think>\n\n@begin p", "\nhm\n", "@begin p"),
         ("<think></think>\n@begin p", "", "@begin p"),
-        ("\n<Thinking>hm</THINKING>\n5 a = 3", "hm", "\n5 a = 3"),
+        ("\n<Thinking>hm</THINKING>\n5 a = 3", "hm", "5 a = 3"),
         ("[THINK]hm[/THINK]@begin p", "hm", "@begin p"),
         ("<think>a</think> <reasoning>b</reasoning>\n@begin p", "ab", "@begin p"),
         ("<think>a</thinking>b</think>@begin p", "a</thinking>b", "@begin p"),
@@ -128,3 +128,9 @@ def test_little_is_held() -> None:
         thought, said = thinking.feed("x" * 1000 + "</thin")
         assert len(thought) >= 1000
         assert said == ""
+
+
+@pytest.mark.parametrize(("blanks", "said"), [(64, ""), (65, " " * 65)])
+def test_white_space_goes_with_the_block_behind_it_up_to_a_limit(blanks: int, said: str) -> None:
+    text = " " * blanks + "<think>a</think>" + " " * blanks
+    assert parted(text) == parted(list(text)) == ("a", said)
