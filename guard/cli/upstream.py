@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 AS_SAID, DIFFERS, UNUSABLE = 0, 1, 3
 TEST: Final = """\
-Tries on the live server, with at most some thirty short requests, what the table of kinds says of it: that it
-is reachable, takes the key and knows the model; how it streams, reports tokens, goes on from a prefix, holds a
-grammar (and refuses a bad one), takes instructions, several answers and stop texts; how soon it is free behind
-a cut. Prints what was found beside what the table says, and what to write into the configuration where they
-differ (exit code 1).
+Tries on the live server, with at most some thirty short requests, what the table of kinds says of it: that
+it is reachable, takes the key and knows the model; how it streams, reports tokens, goes on from a prefix,
+holds a grammar (and refuses a bad one), takes instructions, several answers and stop texts; how soon it is
+free behind a cut. Prints what was found beside what the table says, and what to write into the configuration
+where they differ (exit code 1).
 """
 
 

@@ -16,7 +16,7 @@ from guard.wire.chat import read_error, text_of
 class Answer:
     """What came.
 
-    `text`: of the first choice, with what it writes into tools. `thoughts`: the fields beside it that had text.
+    `text`: of the first choice, with what it writes into tools. `thoughts`: fields beside it that had text.
     `choices`: how many there were. `problem`: why it is no answer, empty where it is one.
     """
 

@@ -299,9 +299,9 @@ class Trial:
 
     async def _cut(self) -> None:
         """Cut a long answer, and see how soon the next one begins."""
-        before = await self._first(cut=False)
+        before = await self._first(cut=False) or await self._first(cut=False)
         await self._first(cut=True)
-        after = await self._first(cut=False)
+        after = await self._first(cut=False) or await self._first(cut=False)
         found = UNKNOWN
         if before is not None and after is not None:
             found = f"the next answer began after {after:.2f} s, without a cut before it after {before:.2f} s"
@@ -331,8 +331,8 @@ def overrides(findings: Sequence[Finding]) -> dict[str, object]:
     written: dict[str, object] = {}
     for finding in findings:
         written |= finding.override
-    if written.get("prefix") == Prefix.NONE.value:
-        written.pop("echo", None)
+    if written.get("grammar") == Place.CUSTOM_TOOL.value:  # whose input cannot be begun
+        written = {name: value for name, value in written.items() if name not in {"prefix", "echo"}}
     return written
 
 
