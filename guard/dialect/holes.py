@@ -45,7 +45,7 @@ _ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), Repeat(
 _CHAR = Terminal("char", choice(_PLAIN, _ESCAPED))
 
 
-def _string(name: str, least: int, most: int) -> Node:
+def _string(name: str, least: int, most: int) -> Terminal:
     return Terminal(name, sequence(Literal('"'), Repeat(_CHAR, least, most), Literal('"')))
 
 

@@ -48,7 +48,7 @@ _OPERATOR = Terminal(
     "operator", choice(*(Literal(f" {operator} ") for operator in _OPERATORS), Literal(" not in "))
 )
 _NULL_TEST = Terminal("nulltest", choice(Literal(" is null"), Literal(" is not null")))
-_FREE = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
+FREE: Final = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
 
 
@@ -105,7 +105,7 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
     The rules it refers to are added to `rules`. A right one that is beyond the bounds makes it free text.
     """
     if text is not None and _beyond(text):
-        return _FREE
+        return FREE
     rules |= _RULES
     return EXPRESSION
 
