@@ -76,7 +76,9 @@ _MONTH = choice(sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), _of
 _LONG_MONTH = choice(sequence(Literal("0"), _among(*"13578")), sequence(Literal("1"), _among(*"02")))
 _NOT_FEBRUARY = choice(sequence(Literal("0"), _among(*"13456789")), sequence(Literal("1"), _of("0", "2")))
 _TO_28 = choice(
-    sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), _DIGIT), sequence(Literal("2"), _of("0", "8"))
+    sequence(Literal("0"), _ONE_TO_NINE),
+    sequence(Literal("1"), _DIGIT),
+    sequence(Literal("2"), _of("0", "8")),
 )
 _FOURTH = choice(
     sequence(Literal("0"), _among(*"48")),

@@ -100,7 +100,7 @@ def _value(rest: Node, rules: Mapping[str, Node]) -> dict[str, Any]:
 
 
 def _escaped(node: Node) -> bool:
-    """Whether a node may be something that JSON escapes in strings; of what stands in rules that is assumed."""
+    """Whether a node may be something that JSON escapes in strings; of a rule that is assumed."""
     match node:
         case Literal(text=text):
             return any(char in _ESCAPED for char in text)

@@ -176,8 +176,8 @@ def _due(
 # --- Lark's notation -----------------------------------------------------------------------------
 
 _STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-# What has to be escaped, so that the engines of Rust, RE2, ECMAScript and Python all read the same: in the text
-# of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some.
+# What has to be escaped, so that the engines of Rust, RE2, ECMAScript and Python all read the same: in the
+# text of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some.
 _REGEX_SPECIAL = {char: f"\\{char}" for char in "\\^$.|?*+()[]{}/"}
 _CLASS_SPECIAL = {**{char: f"\\{char}" for char in "\\^[]/|-"}, "&": "\\x26", "~": "\\x7e"}
 # An old reader takes a text for EBNF by this sign; it never stands in ours.
@@ -285,7 +285,7 @@ def _class_range(low: str, high: str) -> str:
 
 
 def _escape(char: str, special: Mapping[str, str]) -> str:
-    """Write a character in a regular expression. Beyond ASCII no escape is common to all: it stands as it is."""
+    """Write a character in a regular expression. Beyond ASCII no escape is common to all."""
     if char in "\n\r\t":
         return _STRING_ESCAPES[char]
     if char in special:

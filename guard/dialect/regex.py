@@ -1,8 +1,9 @@
 """A grammar as one regular expression, for backends that take nothing else.
 
 It has neither lookaround nor references to what was matched, and no repetition that RE2 would refuse: one of
-more than `MAX_TIMES`, counted with those inside it, is without end, as is one of more than `MAX_SIZE`. What would make the expression too long
-is written looser: workings and quotes as any text, which is for the checker to read.
+more than `MAX_TIMES`, counted with those inside it, is without end, as is one of more than `MAX_SIZE`. What
+would make the expression too long is written looser: workings and quotes as any text, which is for the
+checker to read.
 """
 
 from __future__ import annotations

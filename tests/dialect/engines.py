@@ -178,7 +178,7 @@ class LLGuidance:
 
     @classmethod
     def schema(cls, text: str) -> LLGuidance:
-        written = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
+        written: Any = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
         return cls(LLMatcher.grammar_from_json_schema(text, overrides=written))
 
     def reach(self, text: str) -> Reach:

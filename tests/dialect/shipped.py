@@ -7,8 +7,8 @@ from functools import cache
 from guard.config import default_config
 from guard.procedure.load import load
 from tests.dialect.texts import EVERYTHING
-from tests.strategies import Sample
 from tests.faults.faithful import carried_out
+from tests.strategies import Sample
 from tests.worked import folders, worked
 
 

@@ -19,7 +19,7 @@ from guard.dialect.tree import Chars, Grammar, Literal, Repeat, Rule, choice, se
 from guard.trace import render
 from guard.trace.events import Unreadable
 from guard.trace.parser import Parser
-from tests.dialect.engines import END, LLGuidance, Llama, Reach, XGrammar
+from tests.dialect.engines import END, Llama, LLGuidance, XGrammar
 from tests.dialect.readers import behind, narrowed, under_gbnf
 from tests.dialect.shipped import shipped
 from tests.dialect.test_dialect_properties import LEVELS, common, past_decisions
@@ -200,7 +200,10 @@ def test_any_text_survives_as_a_literal_and_in_a_class() -> None:
 @pytest.mark.parametrize("least", [0, 1, 999])
 def test_what_no_range_names_is_refused(least: int) -> None:
     grammar = Grammar(
-        sequence(Literal("x"), Repeat(Chars((("\x00", "\x1f"), ('"', '"'), ("~", "~")), negated=True), least, 1_000)),
+        sequence(
+            Literal("x"),
+            Repeat(Chars((("\x00", "\x1f"), ('"', '"'), ("~", "~")), negated=True), least, 1_000),
+        ),
         {},
     )
     text = "x" + "é\u2028" * 500
