@@ -14,6 +14,7 @@ import logging
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -297,17 +298,18 @@ class _Driver:
 
 async def _stop(reading: asyncio.Future[Text | Ended], why: str | None) -> None:
     """Break off what is waited for, so that its stream can be closed."""
-    reading.cancel(why)
+    reading.cancel(why)  # and where it has come to something, nobody asks any more
     await asyncio.wait((reading,))
-    if not reading.cancelled():
-        reading.exception()  # whatever it came to, nobody asks any more
 
 
 def _sliced(event: Text) -> Iterator[Text]:
-    """Cut a long piece. Its tokens count once all of it was told."""
+    """Cut a long piece. Its tokens count once all of it was told; until then they are ahead."""
+    ahead = event.tokens if event.usage is None else event.usage.completion
     for at in range(0, len(event.text), SLICE):
-        last = at + SLICE >= len(event.text)
-        yield Text(event.text[at : at + SLICE], event.tokens if last else 0)
+        if at + SLICE >= len(event.text):
+            yield replace(event, text=event.text[at:])
+        else:
+            yield replace(event, text=event.text[at : at + SLICE], tokens=0, ahead=ahead)
 
 
 class _Deadline:

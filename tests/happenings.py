@@ -119,7 +119,13 @@ def emitted(path: str, how: StepClass = StepClass.VERIFIED) -> Emit:
 
 
 def finished(
-    outcome: Outcome, *, error: RunError | None = None, votes: tuple[Voted, ...] = (), **classes: StepClass
+    outcome: Outcome,
+    *,
+    error: RunError | None = None,
+    votes: tuple[Voted, ...] = (),
+    discarded: tuple[int, ...] = (),
+    saved: int = 0,
+    **classes: StepClass,
 ) -> Finish:
     """The end of a run whose steps are verified but for what `classes` says (`s2_1` means `2[1].1`)."""
     ended = dict.fromkeys(PATHS, StepClass.VERIFIED) | {_path(key): how for key, how in classes.items()}
@@ -139,6 +145,8 @@ def finished(
         usage=(),
         error=error,
         classes=ended,
+        discarded=discarded,
+        saved=saved,
     )
 
 
@@ -152,7 +160,7 @@ def play_accepted(observer: Observer) -> None:
     run.opened(opened())
     _write(run, PATHS)
     run.closed(closed())
-    run.finished(finished(Outcome.ACCEPTED_FIRST, s1=StepClass.MODEL_DECIDED), 2.0)
+    run.finished(finished(Outcome.ACCEPTED_FIRST, discarded=(0,), s1=StepClass.MODEL_DECIDED), 2.0)
 
 
 def play_voted(observer: Observer) -> None:
@@ -168,7 +176,9 @@ def play_voted(observer: Observer) -> None:
         Voted(step="1", kind=StepKind.EXTRACT, cast=3, agreed=2, margin=Margin.CAPPED),
         Voted(step="2[1].1", kind=StepKind.JUDGE, cast=2, agreed=2, margin=Margin.REACHED),
     )
-    run.finished(finished(Outcome.ACCEPTED_FIRST, votes=votes, s1=StepClass.MODEL_DECIDED), 2.0)
+    lost = (40, 40, 0, 0)
+    finish = finished(Outcome.ACCEPTED_FIRST, votes=votes, discarded=lost, s1=StepClass.MODEL_DECIDED)
+    run.finished(finish, 2.0)
 
 
 def play_raced(observer: Observer) -> None:
@@ -182,7 +192,7 @@ def play_raced(observer: Observer) -> None:
     run.closed(closed(3, completion=40))
     run.closed(closed(1, Result.LOST, completion=30))
     raced = Raced(lanes=3, lane=3, lost=((2, violation()),), generations_lost=frozenset({1, 2}))
-    run.finished(replace(finished(Outcome.ACCEPTED_FIRST), raced=raced), 2.0)
+    run.finished(replace(finished(Outcome.ACCEPTED_FIRST, discarded=(30, 12, 0)), raced=raced), 2.0)
 
 
 def play_resumed(observer: Observer) -> None:
@@ -194,7 +204,8 @@ def play_resumed(observer: Observer) -> None:
     run.opened(opened(2, Strategy.SCAFFOLD))
     _write(run, ("2[1].1", "2[2].1", "3"))
     run.closed(closed(2, estimated=True))
-    run.finished(finished(Outcome.ACCEPTED_AFTER_RETRY, s2_1=StepClass.SCAFFOLDED), 3.0)
+    finish = finished(Outcome.ACCEPTED_AFTER_RETRY, discarded=(12, 0), saved=25, s2_1=StepClass.SCAFFOLDED)
+    run.finished(finish, 3.0)
 
 
 def play_repaired(observer: Observer) -> None:
@@ -203,7 +214,9 @@ def play_repaired(observer: Observer) -> None:
     run.observed(violation("2[2].1", Kind.WRONG_EXPRESSION))
     run.closed(closed(1, Result.VIOLATION, discarded=40))
     _write(run, PATHS)
-    run.finished(finished(Outcome.REPAIRED, s2_2=StepClass.REPAIRED, s3=StepClass.COMPUTED), 1.0)
+    run.finished(
+        finished(Outcome.REPAIRED, discarded=(40,), s2_2=StepClass.REPAIRED, s3=StepClass.COMPUTED), 1.0
+    )
 
 
 def play_rejected(observer: Observer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -569,3 +570,50 @@ def test_every_stream_is_closed_however_it_ends(how: str, caplog: pytest.LogCapt
 
     with caplog.at_level(logging.CRITICAL):
         play(body())
+
+
+def test_what_is_left_of_a_piece_is_not_told_to_the_next_generation() -> None:
+    async def writes() -> AsyncGenerator[Text | Ended]:
+        yield Text("x" * SLICE * 3)
+        yield Ended("stop")
+
+    class Cuts(Told):
+        def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
+            super().handle(event, generation)
+            if generation == 1:
+                return [closing(1), opening(2)]
+            return [closing(2), finishing()] if isinstance(event, Ended) else []
+
+    async def body() -> None:
+        run = Cuts([opening(1)])
+        await all_of(run, Lanes(writes, ticks), Ear())
+        assert run.numbers == [1, 2, 2, 2, 2, 2]
+
+    play(body())
+
+
+def test_a_fault_of_a_stream_that_is_closed_meanwhile_is_nobodys_and_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails_with_it() -> AsyncGenerator[Text | Ended]:
+        await won.wait()
+        nothing: tuple[Text, ...] = ()
+        for piece in nothing:
+            yield piece
+        raise UpstreamConnectError("gone")
+
+    async def wins() -> AsyncGenerator[Text | Ended]:
+        await won.wait()
+        yield Ended("stop")
+
+    async def body() -> None:
+        asyncio.get_running_loop().call_later(0.01, won.set)  # both have something at the same time
+        run = Told(ALL_OPEN[:2], {Ended: [*ALL_CLOSED[:2], finishing()]})
+        await all_of(run, Lanes(wins, fails_with_it), Ear())
+        assert run.numbers == [1]
+        gc.collect()
+
+    won = asyncio.Event()
+    with caplog.at_level(logging.ERROR):
+        play(body())
+    assert not caplog.records

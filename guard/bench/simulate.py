@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -68,8 +68,8 @@ class Simulation:
     ahead: int  # votes, of the baseline `voting`
 
 
-def simulate(policy: Policy, scenario: Scenario) -> Simulation:
-    """Play a policy against a scenario. The same seed gives the same numbers."""
+def simulate(policy: Policy, scenario: Scenario, *, beside: bool = True) -> Simulation:
+    """Play a policy against a scenario, other ways `beside` it. The same seed gives the same numbers."""
     task = straight(scenario.chances)
     targets = _targets(policy, scenario)
     models = dict(zip((target.name for target in targets), scenario.models, strict=True))
@@ -90,21 +90,22 @@ def simulate(policy: Policy, scenario: Scenario) -> Simulation:
         policy=_sample([_measured(one, task) for one in played]),
         repaired_steps=spread(one.finish.steps.repaired for one in played),
         outcomes={outcome: count / scenario.runs for outcome, count in outcomes.most_common()},
-        baselines=_baselines(scenario),
+        baselines=_baselines(scenario) if beside else {},
         ahead=ahead(scenario.chances),
     )
 
 
 def _targets(policy: Policy, scenario: Scenario) -> tuple[Target, ...]:
-    """Name the upstreams as the policy's fallbacks want them."""
+    """Name the upstreams as the policy does: those that it falls back to come last."""
     named = [
         rung.upstream
         for rule in policy.rules
         for rung in rule.ladder
         if rung.action is Action.FALLBACK and rung.upstream is not None
     ]
-    further = [*dict.fromkeys(named), *(f"{FURTHER}{i}" for i in range(len(scenario.models)))]
-    names = [FIRST, *further][: len(scenario.models)]
+    first, *capped = [name for name in policy.attempts_per_upstream if name not in named] or [FIRST]
+    further = [*dict.fromkeys(named), *capped, *(f"{FURTHER}{i}" for i in range(len(scenario.models)))]
+    names = [first, *further][: len(scenario.models)]
     return tuple(
         Target(name=name, model=name, prefill=scenario.prefill, dialect=None, temperature=0.0)
         for name in names
@@ -143,8 +144,3 @@ def _baselines(scenario: Scenario) -> dict[str, Sample]:
 def _sample(rows: Iterable[Sequence[float]]) -> Sample:
     columns = zip(*rows, strict=True)
     return Sample(measures={name: spread(column) for name, column in zip(MEASURES, columns, strict=True)})
-
-
-def held(policy: Policy) -> Policy:
-    """Give the policy as it is for answers that leave in one piece."""
-    return replace(policy, deliver="hold_all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Final
 
@@ -80,7 +81,12 @@ def _far(random: Random) -> int:
 
 def straight(chances: Chances) -> Straight:
     """Make a procedure with a step for each chance; the last one, the answer, is always computed."""
-    program = load(_text(chances)).procedures[NAME]
+    return _straight(tuple(chance.kind for chance in chances))
+
+
+@lru_cache(maxsize=4)
+def _straight(kinds: tuple[Decides, ...]) -> Straight:
+    program = load(_text(kinds)).procedures[NAME]
     steps, ending = reference(program, _INPUTS, dict.fromkeys(program.decisions, True))
     assert ending.value is not None
     assert not isinstance(ending.value, Unknown)
@@ -100,11 +106,11 @@ def _job(program: Program) -> Job:
     return Job(program=program, inputs=_INPUTS, messages=(message,), nonce=NONCE)
 
 
-def _text(chances: Chances) -> str:
+def _text(kinds: tuple[Decides, ...]) -> str:
     lines = [f"procedure {NAME}(a: int, b: int, note: text) -> int"]
     before = "a"
-    for number, chance in enumerate(chances[:-1], 1):
-        if chance.kind is Decides.JUDGE:
+    for number, kind in enumerate(kinds[:-1], 1):
+        if kind is Decides.JUDGE:
             lines.append(f'  judge d{number}: bool from note asking "Is it so?"')
         else:
             lines.append(f"  s{number} = {before} + b")

@@ -21,7 +21,8 @@ from guard.check.verdict import Judgement, Kind, StepVerified, Verdict, Violatio
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
 from guard.procedure.listing import walk
-from guard.procedure.model import StepKind
+from guard.procedure.model import Return, StepKind
+from guard.procedure.nodes import Name
 from guard.procedure.types import StringType, Type, Value
 from guard.procedure.values import equal, spell
 from guard.trace.equations import Part
@@ -212,7 +213,7 @@ class _Comparison:
             if [step.path for step in steps] == [step.path for step in before]:
                 break
         # A value of the variable that is returned answers only where nothing else does.
-        answers = reading.answers or names.answers[-1:]
+        answers = reading.answers or names.answers[-1:] or self._returned(steps, written)
         answer = self._judge(steps, written, answers)
         if self._ending is not None and self._ending.kind is not EndKind.UNDETERMINED:
             self._blame_extra(reading.extra)
@@ -227,6 +228,15 @@ class _Comparison:
             answer_at=answers[0].at / len(self._text) if answers else None,
             too_long=self._ending is None,
         )
+
+    def _returned(self, steps: Sequence[Expected], written: _Written) -> tuple[Answer, ...]:
+        """Give the value of the variable that is returned, if a step that has only a number shows it."""
+        last = self._program.procedure.body[-1]
+        if not isinstance(last, Return) or not isinstance(last.expression, Name):
+            return ()
+        ours = [step for step in steps if step.target == last.expression.name]
+        found = [part for step in ours for part in self._parts(step, written.of(step))]
+        return tuple(Answer(text=one.text, value=one.value, at=one.at, end=one.end) for one in found[-1:])
 
     @property
     def _given(self) -> list[str]:

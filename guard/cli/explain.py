@@ -36,9 +36,9 @@ class Row:
 class Worst:
     """The most that one request can cost. None: it depends on the inputs.
 
-    Generations: the `first` ones, `after_violations`, `after_faults` of the network on all upstreams,
-    `behind_decisions` of the model, and for `votes` on them; `generations` is the sum of those. A repaired
-    line and one that a server cut short cost one more each.
+    Generations: the `first` ones, `after_violations`, `after_faults` of the network on all upstreams (going
+    on to each next one among them), `behind_decisions` of the model, and for `votes` on them; `generations`
+    is the sum of those. A repaired line and one that a server cut short cost one more each.
     """
 
     first: int
@@ -183,7 +183,7 @@ def _use(
         procedure=program.name if program else None,
         upstreams=upstreams,
         passed_over=tuple(_passed_over(config, settings, mode, upstreams, program)),
-        worst=_worst(settings, program, upstreams=len(upstreams) + len(standby)),
+        worst=_worst(settings, program, upstreams=len(upstreams), standby=len(standby)),
     )
 
 
@@ -251,11 +251,13 @@ def _forces(upstream: UpstreamSettings) -> bool:
     return backend is not None and backend.dialect is not None
 
 
-def _worst(settings: PolicySettings, program: Program | None, *, upstreams: int) -> Worst:
-    decisions = _static(program, DECIDED)
-    voted = _static(program, VOTED)
-    votes = 0 if settings.votes is None else voted and voted * (settings.votes.most - 1)
-    faults = settings.transport_retries * upstreams
+def _worst(settings: PolicySettings, program: Program | None, *, upstreams: int, standby: int) -> Worst:
+    """Add up; each lane of a race goes on behind its own decisions, but only one is ever tried again."""
+    decisions, voted = _static(program, DECIDED), _static(program, VOTED)
+    decisions = decisions and decisions * settings.race
+    more = 0 if settings.votes is None else (settings.votes.most - 1) * settings.race
+    votes = more and voted and voted * more
+    faults = settings.transport_retries * (upstreams + standby) + upstreams - 1
     parts = (settings.race, settings.attempts, faults, decisions, votes)
     return Worst(
         first=settings.race,

@@ -10,7 +10,7 @@ from typing import Final
 from guard.bench import simulate
 from guard.bench.chances import Chance, Chances, chances, numbered, probability, read_chances
 from guard.bench.player import Habits, Pace
-from guard.bench.simulate import Scenario, Simulation, held
+from guard.bench.simulate import Scenario, Simulation
 from guard.bench.spread import Spread
 from guard.bench.straight import WRONG
 from guard.check.verdict import Kind
@@ -69,7 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a further upstream with this chance; may be given again",
     )
-    add("--whole", action="store_true", help="for requests that are answered in one piece, not as a stream")
     add("--runs", metavar="N", type=_whole(1), default=simulate.RUNS, help="requests (default %(default)s)")
     add("--seed", metavar="S", type=int, default=simulate.SEED, help="of what is drawn (default %(default)s)")
     usual = Pace()
@@ -100,9 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, out: Terminal) -> int:
     """Carry the command out. Raises `ConfigError`."""
     settings = _settings(arguments.name, arguments.config)
-    policy = held(settings.policy) if arguments.whole else settings.policy
     scenario = _scenario(arguments)
-    result = simulate.simulate(policy, scenario)
+    result = simulate.simulate(settings.policy, scenario)
     if arguments.json:
         out.json(_json(arguments.name, scenario, result))
     else:

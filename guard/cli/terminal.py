@@ -66,6 +66,12 @@ class Terminal:
         self._stream.write(f"\r{label} [{bar}] {done / 1e6:6.1f} / {total / 1e6:.1f} MB{end}")
         self._stream.flush()
 
+    def count(self, label: str, done: int, total: int) -> None:
+        """Redraw on a terminal how many of so many are done; elsewhere say nothing."""
+        if self.interactive:
+            self._stream.write(f"\r{label} {done} / {total}" + ("\n" if done >= total else ""))
+            self._stream.flush()
+
 
 def cut(text: str, width: int) -> str:
     """Fit text on one line of at most `width` characters, an ellipsis where it was longer."""

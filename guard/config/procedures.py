@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 
 from guard.config.folder import Folder
 from guard.errors import ConfigError, ProcedureError
@@ -27,10 +29,24 @@ def load_procedures(paths: Sequence[Path] | None) -> Mapping[str, Program]:
     Raises `ConfigError` with all that is wrong: files that are not there, procedures that cannot be
     compiled, names that are defined twice.
     """
+    if paths is None:
+        return shipped()
     problems: Problems = []
+    return _all(_files(paths, problems), problems)
+
+
+@cache
+def shipped() -> Mapping[str, Program]:
+    """The procedures that ship with stepguard, by name; compiled once, since they never change."""
+    return _all(_shipped(), [])
+
+
+def _all(
+    files: Iterable[tuple[str, Traversable | Path, Traversable | Path]], problems: Problems
+) -> Mapping[str, Program]:
     programs: dict[str, Program] = {}
     origins: dict[str, str] = {}
-    for key, root, file in _shipped() if paths is None else _files(paths, problems):
+    for key, root, file in files:
         for name, program in _compile(key, root, file, problems).items():
             if name in programs:
                 message = f"procedure {name!r} is defined twice, in {origins[name]} and in {file}; rename one"
@@ -39,7 +55,7 @@ def load_procedures(paths: Sequence[Path] | None) -> Mapping[str, Program]:
                 programs[name], origins[name] = program, str(file)
     if problems:
         raise ConfigError(problems)
-    return programs
+    return MappingProxyType(programs)
 
 
 def _shipped() -> Iterator[tuple[str, Traversable, Traversable]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from guard.config.inherit import DEFAULT_POLICY
@@ -37,15 +37,10 @@ from guard.upstream.spared import SILENT_S, SparedUpstream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enforced:
-    """A policy: what the file says of it, and what of it a run follows.
-
-    `held` is the same for answers that leave in one piece: as nothing is delivered before the end, all
-    that was read can still be taken back.
-    """
+    """A policy: what the file says of it, and what of it a run follows."""
 
     settings: PolicySettings
     policy: Policy
-    held: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +136,12 @@ def _instructed(program: Program) -> Instructed:
 
 
 def _enforced(settings: PolicySettings) -> Enforced:
-    policy = settings.policy
-    return Enforced(settings=settings, policy=policy, held=replace(policy, deliver="hold_all"))
+    return Enforced(settings=settings, policy=settings.policy)
+
+
+def upstream_of(config: Config, name: str) -> Upstream:
+    """Make one upstream for itself. Raises `ConfigError` where it cannot be."""
+    return _upstream(name, config.upstreams[name])
 
 
 def _upstream(name: str, settings: UpstreamSettings) -> Upstream:

@@ -83,8 +83,12 @@ class Bound:
     @property
     def policy(self) -> Policy:
         """What the run follows."""
-        delivers = bool(self.request.stream) and (self.as_reasoning or self.content != "answer")
-        return damped(self.enforced.policy if delivers else self.enforced.held, self.retried)
+        return damped(self.enforced.policy, self.retried)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing leaves before the end."""
+        return not self.request.stream or not (self.as_reasoning or self.content != "answer")
 
     def job(self, nonce: str) -> Job:
         """Say what the run has to do."""
@@ -99,6 +103,7 @@ class Bound:
             seed=self.request.seed,
             max_tokens=self.request.budget,
             budget_field=self.request.budget_field,
+            whole=self.whole,
         )
 
 
@@ -340,11 +345,11 @@ def _targets(service: Service, route: Route | None, asked: str, policy: Policy) 
     for index, name in enumerate(names):
         target = service.upstreams[name].target
         routed = route.upstream_model if route and index == 0 else None
-        yield replace(target, model=routed or target.model or asked)
+        yield target.asked_for(routed or target.model or asked)
     for name in named(policy.rules):
         if name not in names:
             target = service.upstreams[name].target
-            yield replace(target, model=target.model or asked, standby=True)
+            yield replace(target.asked_for(target.model or asked), standby=True)
 
 
 def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -84,9 +84,11 @@ class _Stream:
     """A stream that begins with the first verified step, or when its client has waited long enough."""
 
     def __init__(self, exchange: Exchange, answer: Answer, commit_after_s: float) -> None:
-        self._exchange, self._answer, self._commit_after_s = exchange, answer, commit_after_s
+        self._exchange, self._answer = exchange, answer
         self._sending = asyncio.Lock()  # the steps and the comments between them
         self._spent_s = 0.0
+        self._clock = asyncio.get_running_loop().time
+        self._due = self._clock() + commit_after_s  # when a comment is, unless something else is said
 
     async def send(self, steps: Steps) -> float:
         keep_alive = asyncio.create_task(self._keep_alive())
@@ -108,8 +110,12 @@ class _Stream:
         data = self._answer.step(emit)
         self._spent_s += perf_counter() - before
         if data:
-            await self._begin()
-            await self._exchange.write(data)
+            await self._write(data)
+
+    async def _write(self, data: bytes) -> None:
+        await self._begin()
+        await self._exchange.write(data)
+        self._due = self._clock() + KEEP_ALIVE_S
 
     async def _finish(self, finish: Finish) -> None:
         if finish.error is not None and not self._exchange.committed:
@@ -129,13 +135,13 @@ class _Stream:
             await self._exchange.begin(200, (*STREAM_HEADERS, *known))
 
     async def _keep_alive(self) -> None:
-        await asyncio.sleep(self._commit_after_s)
+        """Open the stream when its time has come, and never let it be silent for long from then on."""
         try:
             while True:
+                await asyncio.sleep(min(self._due - self._clock(), KEEP_ALIVE_S))
                 async with self._sending:
-                    await self._begin()
-                    await self._exchange.write(KEEP_ALIVE)
-                await asyncio.sleep(KEEP_ALIVE_S)
+                    if self._clock() >= self._due:
+                        await self._write(KEEP_ALIVE)
         except ClientGone:
             pass  # whoever writes next finds out, or is told by the watch
 

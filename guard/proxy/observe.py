@@ -16,7 +16,7 @@ from asyncio import CancelledError
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from traceback import extract_tb
 from typing import Any, Final
@@ -34,7 +34,7 @@ from guard.proxy.delivery import Call, new_audit_id
 from guard.proxy.exchange import ClientGone, Exchange
 from guard.proxy.sighting import MAX_BYTES, Asked, Conclusion, Sighting, concluded, read
 from guard.run.messages import Close, Open, Outcome, Result, Strategy
-from guard.telemetry.observer import CHECKED, Observed, RunInfo, RunObserver, Stage
+from guard.telemetry.observer import CHECKED, Observed, Observer, RunInfo, RunObserver, Stage
 from guard.upstream.base import Headers, Passage
 from guard.wire.chat import Control, text_of
 from guard.wire.members import edited, members
@@ -42,6 +42,7 @@ from guard.wire.members import edited, members
 log = logging.getLogger(__name__)
 
 ROOM: Final = 64 * 1024 * 1024  # bytes of answers that wait to be looked at, together
+FIRST_S: Final = 0.002  # before a look begins: the end of its answer is still to be sent
 CHECK_S: Final = 2.0  # of work on one answer
 CLOSE_S: Final = 2.0  # for what is still waiting when the server stops
 NAME: Final = 200  # characters of a model's name that are told on
@@ -123,23 +124,21 @@ class _Look:
         settings: PolicySettings,
         body: bytes,
     ) -> None:
-        self._watch, self._exchange = watch, exchange
-        self.observer = service.observer
-        self.sighting = Sighting()
-        self.heard = RunObserver()
-        self.outcome, self.duration_s = Outcome.PASSTHROUGH, 0.0
+        self._watch, self._exchange, self._observer = watch, exchange, service.observer
+        self._sighting = Sighting()
+        self._heard = RunObserver()
         with self._harmless():
             assert choice.procedure is not None
             program = service.procedures[settings.trace][choice.procedure].program
-            self.heard = self.observer.run_started(_info(program, caller, choice))
-            self.heard.opened(_opened(service, choice))
+            self._heard = self._observer.run_started(_info(program, caller, choice))
+            self._heard.opened(_opened(service, choice))
             if random.random() < settings.sample:  # noqa: S311 (nothing secret hangs on it)
                 asked = Asked(
                     program=program, control=_control(body), said=_said_last(choice.raw), moment=read_clock()
                 )
-                watch.expect(self.sighting, asked)
+                watch.expect(self._sighting, asked)
             else:
-                self.sighting.give_up(Observed.NOT_SAMPLED)
+                self._sighting.give_up(Observed.NOT_SAMPLED)
 
     @contextmanager
     def _harmless(self) -> Iterator[None]:
@@ -147,26 +146,43 @@ class _Look:
             yield
         except Exception as error:  # noqa: BLE001 (the request goes on whatever this is)
             report_fault(error)
-            self.sighting.give_up(Observed.CHECK_FAILED)
+            self._sighting.give_up(Observed.CHECK_FAILED)
 
     def begin(self, status: int, headers: Headers) -> None:
         """The answer begins."""
         with self._harmless():
-            self.sighting.begin(status, headers)
+            self._sighting.begin(status, headers)
 
     def take(self, data: bytes) -> None:
         """A piece of the answer has gone to the client."""
-        if self.sighting.readable:
+        if self._sighting.readable:
             with self._harmless():
-                self._watch.keep(self.sighting, data)
+                self._watch.keep(self._sighting, data)
 
     def end(self, why: Observed | None, outcome: Outcome) -> None:
         """The exchange is over; `why` is what leaves nothing to be read, if something does."""
         with self._harmless():
-            self.outcome, self.duration_s = outcome, self._exchange.elapsed
             if why is not None:
-                self.sighting.give_up(why, finally_=True)
-            self._watch.add(self)
+                self._sighting.give_up(why, finally_=True)
+            passed = Passed(
+                sighting=self._sighting,
+                heard=self._heard,
+                observer=self._observer,
+                outcome=outcome,
+                duration_s=self._exchange.elapsed,
+            )
+            self._watch.add(passed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """An exchange that is over: what there is to be looked at, and who is to hear of it."""
+
+    sighting: Sighting
+    heard: RunObserver
+    observer: Observer
+    outcome: Outcome
+    duration_s: float
 
 
 class Watch:
@@ -175,7 +191,7 @@ class Watch:
     def __init__(self, *, room: int = ROOM, seconds: float = CHECK_S) -> None:
         self._room, self._seconds = room, seconds
         self._held = 0  # bytes
-        self._waiting: deque[_Look] = deque()
+        self._waiting: deque[Passed] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def expect(self, sighting: Sighting, asked: Asked) -> None:
@@ -205,28 +221,29 @@ class Watch:
         sighting.size = 0
         sighting.kept.clear()
 
-    def add(self, look: _Look) -> None:
+    def add(self, passed: Passed) -> None:
         """Look at an answer as soon as there is time; at once where there is nothing to be read."""
-        if not look.sighting.readable:
-            self._release(look.sighting)
-            _tell(look, concluded(look.sighting.ended or Observed.UPSTREAM_ERROR), 0.0)
+        if not passed.sighting.readable:
+            self._release(passed.sighting)
+            _tell(passed, concluded(passed.sighting.ended or Observed.UPSTREAM_ERROR), 0.0)
             return
-        self._waiting.append(look)
+        self._waiting.append(passed)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
         while self._waiting:
-            look = self._waiting.popleft()
+            await asyncio.sleep(FIRST_S)
+            passed = self._waiting.popleft()
             try:
-                await self._look_at(look)
+                await self._look_at(passed)
             finally:
-                self._release(look.sighting)
+                self._release(passed.sighting)
 
-    async def _look_at(self, look: _Look) -> None:
+    async def _look_at(self, passed: Passed) -> None:
         spent_s = 0.0
         conclusion = concluded(Observed.BUSY)  # where the server stops in the middle of it
-        turns = read(look.sighting)
+        turns = read(passed.sighting)
         try:
             while True:
                 before = perf_counter()
@@ -244,13 +261,13 @@ class Watch:
             conclusion = concluded(Observed.CHECK_FAILED)
         finally:
             turns.close()
-            _tell(look, conclusion, spent_s)
+            _tell(passed, conclusion, spent_s)
 
-    async def close(self) -> None:
-        """Finish what is waiting, within seconds."""
+    async def close(self, seconds: float = CLOSE_S) -> None:
+        """Finish what is waiting, within seconds; what is left is counted as one that came too late."""
         if self._task is None:
             return
-        await asyncio.wait([self._task], timeout=CLOSE_S)
+        await asyncio.wait([self._task], timeout=seconds)
         if not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -269,19 +286,19 @@ def _turn(turns: Generator[None, None, Conclusion], until: float) -> Conclusion 
     return None
 
 
-def _tell(look: _Look, conclusion: Conclusion, spent_s: float) -> None:
+def _tell(passed: Passed, conclusion: Conclusion, spent_s: float) -> None:
     """Tell who listens what a request came to."""
     result = conclusion.observation.result
     try:
         for violation in conclusion.violations:
-            look.heard.observed(violation)
-        look.heard.closed(
+            passed.heard.observed(violation)
+        passed.heard.closed(
             Close(generation=1, result=_RESULTS.get(result, Result.PASSED), usage=conclusion.usage)
         )
-        look.heard.concluded(conclusion.observation)
-        look.heard.finished(conclusion.finish(look.outcome), look.duration_s)
+        passed.heard.concluded(conclusion.observation)
+        passed.heard.finished(conclusion.finish(passed.outcome), passed.duration_s)
         if result in CHECKED:
-            look.observer.overhead(Stage.OBSERVE, spent_s)
+            passed.observer.overhead(Stage.OBSERVE, spent_s)
     except Exception as error:  # noqa: BLE001 (whoever listens is no concern of the request)
         report_fault(error)
 

@@ -64,7 +64,7 @@ class Answer:
             self._content(finish),
             reasoning=_steps(finish) if self._bound.as_reasoning else None,
             finish_reason=finish.finish_reason,
-            usage=usage(finish.usage),
+            usage=self._usage(finish),
             stepguard=self.report(finish),
         )
         return 200, (("content-type", "application/json"), *outcome), body
@@ -104,7 +104,7 @@ class Answer:
             events.insert(0, self._envelope.reasoning(finish.unverified, stepguard=mark))
         events.append(self._envelope.finish(finish.finish_reason, self.report(finish)))
         if self._bound.request.wants_usage:
-            events.append(self._envelope.usage(usage(finish.usage)))
+            events.append(self._envelope.usage(self._usage(finish)))
         return self._events(*events) + DONE
 
     def _events(self, *data: bytes) -> bytes:
@@ -144,8 +144,29 @@ class Answer:
             "votes": [_vote(voted) for voted in finish.votes],
             "fidelity": steps.fidelity,
             "upheld": steps.upheld,
-            "usage": usage(finish.usage) | {"estimated": any(one.estimated for one in finish.usage)},
+            "usage": self._accounts(finish),
             "reason": finish.reason,
+        }
+
+    def _usage(self, finish: Finish) -> dict[str, object]:
+        """Make the usage that the client reads, by the policy's rule."""
+        return usage(finish.usage if self._bound.enforced.settings.usage == "sum" else _last(finish))
+
+    def _accounts(self, finish: Finish) -> dict[str, object]:
+        """Say what all generations cost, what the last one did, and what each did; and what of it served."""
+        total, discarded = usage(finish.usage), sum(finish.discarded)
+        return {
+            **total,
+            "estimated": _estimated(finish.usage),
+            "rule": self._bound.enforced.settings.usage,
+            "last": usage(_last(finish)) | {"estimated": _estimated(_last(finish))},
+            "delivered_tokens": sum(one.completion for one in finish.usage) - discarded,
+            "discarded_tokens": discarded,
+            "saved_tokens": finish.saved,
+            "generations": [
+                usage((one,)) | {"estimated": one.estimated, "discarded_tokens": lost}
+                for one, lost in zip(finish.usage, finish.discarded, strict=True)
+            ],
         }
 
     def _violations(self, finish: Finish) -> list[dict[str, Any]]:
@@ -194,8 +215,18 @@ def _vote(voted: Voted) -> dict[str, object]:
     }
 
 
+def _last(finish: Finish) -> tuple[Usage, ...]:
+    """Give the usage of the last generation that was gone on with; none where there was none."""
+    lost = frozenset[int]() if finish.raced is None else finish.raced.generations_lost
+    return tuple(one for number, one in enumerate(finish.usage, 1) if number not in lost)[-1:]
+
+
+def _estimated(generations: tuple[Usage, ...]) -> bool:
+    return any(one.estimated for one in generations)
+
+
 def usage(generations: tuple[Usage, ...]) -> dict[str, object]:
-    """Add up what all generations cost, as on the wire."""
+    """Add up what generations cost, as on the wire."""
     prompt = sum(one.prompt for one in generations)
     completion = sum(one.completion for one in generations)
     return {

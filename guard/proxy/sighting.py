@@ -27,7 +27,8 @@ from guard.upstream.reading import AnswerReader
 from guard.wire.encodings import READABLE, UndecodableError, decoded
 
 MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, before and after it is decoded
-MAX_TEXT: Final = 256 * 1024  # characters of it that the model wrote
+MAX_WHOLE: Final = 2 * 1024 * 1024  # of one that is no stream: its JSON is read in one go
+MAX_TEXT: Final = 128 * 1024  # characters of it that the model wrote
 MAX_LINE: Final = 16 * 1024  # characters of one line: it is read in one go
 
 _RESULTS: Final = {
@@ -130,6 +131,7 @@ class Conclusion:
             usage=(self.usage,),
             reason=f"observed: {result}",
             classes=classes,
+            discarded=(0,),  # the client has got all of it
         )
 
 
@@ -175,11 +177,13 @@ def _said(
 ) -> Generator[None, None, str | Literal[Observed.TOO_LONG, Observed.UNREADABLE, Observed.UPSTREAM_ERROR]]:
     """Give the text of an answer, of several choices that of the first; or why it cannot be had."""
     texts: list[str] = []
-    size = 0
+    size, limit = 0, MAX_BYTES
     try:
         for piece in decoded(sighting.kept, sighting.coding):
+            if size == 0 and piece.lstrip().startswith(b"{"):
+                limit = MAX_WHOLE
             size += len(piece)
-            if size > MAX_BYTES:
+            if size > limit:
                 return Observed.TOO_LONG
             texts += (one.text for one in reader.feed(piece))
             if reader.over:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from guard.check.verdict import Violation
-from guard.errors import UpstreamError
 from guard.procedure.expected import Expected
-from guard.run.messages import Close, Result, Strategy, Usage
+from guard.run.messages import Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Where a violation cut a generation that was still writing.
+
+    `lines` were verified in front of it. `left` steps were to come behind it from this generation; None:
+    all to the end.
+    """
+
+    lines: int
+    left: int | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +33,12 @@ class Generation:
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
     given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
     its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
-    came behind that. `ended` is the finish reason with which it ended, "" as long as it writes.
+    came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
+    which it ended, "" as long as it writes.
+
+    `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
+    that were written and not yet told. `told` is the last usage that came before the end. `cut_short` says
+    where a violation cut it.
     """
 
     number: int
@@ -42,10 +58,25 @@ class Generation:
     done: bool = False
     vote: bool = False  # whether it came to a line that was put to the vote
     tail: str = ""
+    closing: int = 0
     settled: int = 0
     ended: str = ""
+    characters: int = 0
+    rows: int = 0
     tokens: int = 0
+    ahead: int = 0
+    told: Usage | None = None
     usage: Usage | None = None
+    cut_short: Cut | None = None
+
+    def hear(self, text: Text) -> None:
+        """Count what was written. What the server says of it corrects what was counted."""
+        self.characters += len(text.text)
+        self.rows += text.text.count("\n")
+        self.tokens += text.tokens
+        self.ahead = text.ahead
+        if text.usage is not None:
+            self.told, self.tokens = text.usage, text.usage.completion - text.ahead
 
     def take(self, piece: str) -> None:
         """Remember a piece of what was written, at most one line of it."""
@@ -60,21 +91,17 @@ class Generation:
 
     @property
     def cost(self) -> Usage:
-        """What it has cost: as reported, else as counted; servers tell nothing of what was cut.
+        """What it has cost: as reported, else as counted; most servers tell nothing of what was cut.
 
         A generation that wrote nothing may not have been read either, and counts for nothing.
         """
-        return self.usage or Usage(
-            prompt=self.asked if self.tokens else 0, completion=self.tokens, estimated=True
-        )
-
-    def close(self, result: Result, *, kept: int, error: UpstreamError | None = None) -> Close:
-        """Close it. `kept` of the characters that it wrote stand; the other ones were for nothing."""
-        written = len(self.text)
-        cost = self.cost
-        share = 1 - min(kept, written) / written if written else 1
-        discarded = round(cost.completion * share)
-        return Close(generation=self.number, result=result, usage=cost, discarded=discarded, error=error)
+        if self.usage is not None:
+            return self.usage
+        written = self.tokens + self.ahead
+        if self.told is not None:
+            estimated = written != self.told.completion
+            return Usage(prompt=self.told.prompt, completion=written, estimated=estimated)
+        return Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
 
     def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
         """Give what the policy remembers of it, where a violation ended it at the step that is due."""

@@ -64,18 +64,16 @@ class Overlap:
         due = progress.expected
         assert due is not None, "there is nothing left to write"
         self.open = True
-        self.lent = 0  # characters of the first new line that the model did not write in this generation
         self._progress, self._due, self._turn = progress, due, turn
         self._paths = {due.path, *(other.path for other in due.others)}  # of the steps that may come next
         self._tail, self._begun = tail, begun
-        self._given = len(tail)
         self._frame = "" if progress.verified else progress.begin  # still to be said, or to be put in front
         self._repeats, self._asides = PASSES * (len(progress.lines) + 1), ASIDES
         self._blanks = self._repeats + self._asides
         self._fresh = True  # no word of the trace has been said yet
         self._joined = False  # the first new line has been handed over
         self._fenced = False
-        self._again: Expected | None = None  # a line that was completed, which may follow whole
+        self._completed = False  # the first new line was: it may follow whole, or what stands in front of it
         self._sources = Sources()
         self._texts: dict[str, str] = {}  # of the verified lines, by path
         self._steps: dict[str, tuple[Expected, Value]] = {}  # the same, once one was said in other words
@@ -102,14 +100,14 @@ class Overlap:
             return self._leave_out(line, "a blank line", self._blanks)
         ready = self._whole(line, said)
         if ready is not None:
-            return self._join(ready, line)
+            return self._join(ready)
         why = self._repeated(said)
         if why is None:
             halved = self._halved(line, said)
             rest = None if halved and self._due.decision is not None else self._rest(said)
             if rest is not None:
-                self._again = self._due
-                return self._join(f"{rest}\n", line)
+                self._completed = True
+                return self._join(f"{rest}\n")
             why = "the rest of a verified line, repeated" if halved else None
         if why is not None:
             self._repeats -= 1
@@ -119,36 +117,40 @@ class Overlap:
         if why is not None:
             self._asides -= 1
             return self._leave_out(line, why, self._asides)
-        return self._join(self._to_blame(line, said), line)
+        return self._join(self._to_blame(line, said))
 
     # --- what comes of a line --------------------------------------------------------------------
 
-    def _join(self, text: str, line: str) -> str:
+    def _join(self, text: str) -> str:
         """Hand over the first new line."""
         if not text.startswith("@"):
             text = f"{self._frame}{text}"
-        self.lent = len(text) - len(line) - self._given
         self._joined, self._tail = True, ""
-        self.open = self._fenced or self._again is not None
+        self.open = self._fenced or self._completed
         return text
 
     def _leave_out(self, line: str, why: str, left: int) -> str | Ignored:
         if left < 0:
-            return self._join(line, line)
+            return self._join(line)
         self._tail = ""
         return Ignored(text=line, at=len(self._progress.verified), why=why)
 
     def _behind(self, line: str, said: str) -> str | Ignored:
-        """Take a line behind the first new one: a code fence ends, a completed line follows whole."""
+        """Take a line behind the first new one: where that was completed, old ones may still follow."""
         why = None
         if self._fenced and said and not said.strip("`~"):
             self._fenced, why = False, "a code fence"
-        elif self._again is not None and said:
-            again, self._again = self._again, None
-            if self._says(again, self._progress.lines[-1].step.value, said):
-                why = "a verified line, repeated"
-        self.open = self._fenced or self._again is not None
+        elif self._completed and said:
+            why = (self._repeated(said) or self._once_more(said)) if self._repeats > 0 else None
+            self._repeats -= 1
+            self._completed = why is not None
+        self.open = self._fenced or self._completed
         return line if why is None else Ignored(text=line, at=len(self._progress.verified), why=why)
+
+    def _once_more(self, said: str) -> str | None:
+        """Why the rest of a line that was completed is only a repetition: what is computed is the same."""
+        computed = self._due.decision is None
+        return "a verified line, repeated" if computed and self._rest(said) is not None else None
 
     # --- the due line ----------------------------------------------------------------------------
 
@@ -242,13 +244,13 @@ class Overlap:
 
     @property
     def _verified(self) -> dict[str, str]:
-        if len(self._texts) < len(self._progress.lines) and not self._joined:
+        if len(self._texts) < len(self._progress.lines):
             self._texts = {line.step.path: line.step.text.strip(_BLANK) for line in self._progress.lines}
         return self._texts
 
     def _stood(self, path: str) -> tuple[Expected, Value]:
-        """A verified step and its value: made by one more execution, once a generation at most."""
-        if not self._steps:
+        """A verified step and its value: made by one more execution, twice a generation at most."""
+        if path not in self._steps:
             self._steps = {step.path: (step, value) for step, value in self._progress.checker.observed}
         return self._steps[path]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from guard.check.checker import Checker
@@ -24,10 +24,16 @@ ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A verified line and who wrote it."""
+    """A verified line and who wrote it.
+
+    `by` is the number of the generation that wrote `written` characters of it (the opening line counts with
+    the first); 0 where the guard wrote it.
+    """
 
     step: StepVerified
     step_class: StepClass
+    by: int = 0
+    written: int = 0
 
 
 class Progress:
@@ -38,9 +44,13 @@ class Progress:
     ) -> None:
         self._program, self._inputs, self._nonce, self._tolerant = program, inputs, nonce, tolerant
         self.lines: list[Line] = []
-        self.delivered = 0  # so many of the lines the client has
+        self.delivered = 0  # so many of the lines stand for good
+        self._emitted = 0  # so many of the lines the client has
         self.checker = self._checker("")
         self._loose = False  # whether the checker has read more than whole verified lines
+        self.writer = 0  # the number of the generation that writes
+        self._framed = False  # whether the opening line is the guard's, or counted
+        self._begun = 0  # characters of the line that is due which the guard wrote
 
     def _checker(self, verified: str) -> Checker:
         return Checker(
@@ -82,6 +92,12 @@ class Progress:
             },
         )
 
+    @property
+    def steps(self) -> int:
+        """How many steps the trace has; at least, where that hangs on what is not decided."""
+        expected = self.checker.steps
+        return len(self.lines) + self.fewest_lines(written=False) if expected is None else expected
+
     def fewest_lines(self, *, written: bool) -> int:
         """How many lines are left to the model at least; `written`: the guard writes all that it can."""
         walk = Walk.start(self._program, self._inputs, self.checker.sent)
@@ -90,6 +106,20 @@ class Progress:
             fewest += walk.due.decision is not None or not written
             walk.skip()
         return fewest
+
+    def steps_to(self, path: str) -> int:
+        """How many steps come behind the one that is due, up to the one of this path."""
+        walk = Walk.start(self._program, self._inputs, self.checker.sent)
+        steps = 0
+        while walk.due is not None and walk.due.path != path:
+            steps += 1
+            walk.skip()
+        return steps
+
+    @property
+    def delivered_lines(self) -> list[Line]:
+        """The lines that the client has."""
+        return self.lines[: self._emitted]
 
     @property
     def classes(self) -> dict[str, StepClass]:
@@ -130,11 +160,16 @@ class Progress:
     def open_frame(self) -> None:
         """Write the opening line unless it is there."""
         if not self.verified:
+            self._framed = True
             self.checker.feed(self.begin)
 
     def close_frame(self) -> None:
         """Write the closing line."""
         self.checker.feed(self.end)
+
+    def lend(self, characters: int) -> None:
+        """So many characters of the line that is read next are not the model's."""
+        self._begun = characters
 
     def read(self, text: str, given: frozenset[str]) -> list[Judgement]:
         """Take a piece of what the model wrote, at most one line of it.
@@ -153,8 +188,17 @@ class Progress:
     def _settle(self, judgements: list[Judgement], given: frozenset[str]) -> list[Judgement]:
         for judgement in judgements:
             if isinstance(judgement, StepVerified):
-                self.lines.append(Line(judgement, _class(judgement, given)))
+                self.lines.append(
+                    Line(judgement, _class(judgement, given), self.writer, self._written(judgement))
+                )
         return judgements
+
+    def _written(self, step: StepVerified) -> int:
+        """Count the characters that the model wrote to come to a step."""
+        frame = 0 if self._framed else step.at
+        written = max(0, frame + len(step.text) - self._begun)
+        self._framed, self._begun = True, 0
+        return written
 
     def write(self, step_class: StepClass) -> list[Judgement]:
         """Write the line that is due in the guard's own hand. The guard must know all of it."""
@@ -171,7 +215,7 @@ class Progress:
         """Forget what is not verified, and all lines but so many; None keeps them all."""
         if lines is None and not self._loose:
             return
-        verified, self._loose = self.verified, False
+        verified, self._loose, self._begun = self.verified, False, 0
         if lines is not None and lines < len(self.lines):
             verified = verified[: self.lines[lines].step.at]
             del self.lines[lines:]
@@ -190,25 +234,31 @@ class Progress:
         """Write a line again that was taken back, as it stood."""
         self.open_frame()
         judgements = self.checker.feed(line.step.text)
-        self.lines.extend(Line(j, line.step_class) for j in judgements if isinstance(j, StepVerified))
+        self.lines.extend(replace(line, step=j) for j in judgements if isinstance(j, StepVerified))
 
     def restart(self) -> None:
         """Forget everything. Only as long as nothing was delivered."""
         assert not self.delivered
         self.lines.clear()
-        self._loose = False
+        self._loose = self._framed = False
+        self._begun = 0
         self.checker = self._checker("")
 
     def last_decided(self) -> int | None:
-        """Where the last line stands that the model decided and the client does not have."""
+        """Where the last line stands that the model decided and that may still be changed."""
         for i in range(len(self.lines) - 1, self.delivered - 1, -1):
             if self.lines[i].step.decided:
                 return i
         return None
 
+    def settle(self) -> None:
+        """Let every verified line stand, as if the client had it."""
+        self.delivered = len(self.lines)
+
     def deliver(self) -> list[Emit]:
         """Give the client every verified line that it does not have."""
-        due, self.delivered = self.lines[self.delivered :], len(self.lines)
+        due = self.lines[self._emitted :]
+        self.delivered = self._emitted = len(self.lines)
         return [
             Emit(
                 step=line.step.path,

@@ -6,6 +6,7 @@ are drawn. A lane is in one of three states:
     running   what it wants is done, but for what the client would see: nothing leaves
     parked    it wants something else than to go straight on: to try again, to wait, to end without an answer
               or with one that the guard had to write a part of. What it wants is kept
+              (one that reads on unchecked, for what it writes to be released, counts as parked, too)
     lost      another lane goes on alone: the generation that it has open is closed, all it wants is dropped
 
 A lane goes on alone from then on, and as any run does, when the first of these happens:
@@ -72,6 +73,11 @@ class _Lane:
     violations: list[Violation] = field(default_factory=list)
 
     @property
+    def runs(self) -> bool:
+        """Whether it may still come to an answer by going straight on."""
+        return not self.parked and not self.run.releases
+
+    @property
     def finish(self) -> Finish | None:
         """Its end, where that is what it wants."""
         last = self.wants[-1] if self.wants else None
@@ -80,9 +86,11 @@ class _Lane:
     @property
     def rank(self) -> tuple[int, int, int]:
         """What makes it the one to go on with, where none runs."""
-        outcome = None if self.finish is None else self.finish.outcome
-        hope = {Outcome.RELEASED: 1, Outcome.REJECTED: 0, Outcome.ERROR: 0, Outcome.CANCELLED: 0}
-        return (2 if outcome is None else hope.get(outcome, 2), self.run.lines, -self.number)
+        if self.run.releases:
+            hope = 1
+        else:
+            hope = 2 if self.finish is None or self.finish.outcome in endings.ACCEPTED else 0
+        return (hope, self.run.lines, -self.number)
 
 
 class Race:
@@ -196,8 +204,8 @@ class Race:
         """Let a lane go on alone, where it is settled by now which one it is."""
         if self._alone is not None:
             return []
-        running = [lane for lane in self._lanes if not lane.parked]
-        furthest = max((lane.run.lines for lane in self._lanes if lane.parked), default=0)
+        running = [lane for lane in self._lanes if lane.runs]
+        furthest = max((lane.run.lines for lane in self._lanes if not lane.runs), default=0)
         match running:
             case []:
                 return self._go_alone(max(self._lanes, key=lambda lane: lane.rank))
@@ -225,6 +233,7 @@ class Race:
             finish,
             generations=len(self._owners),
             usage=tuple(usage for _, usage in sorted(self._usage.items())),
+            discarded=self._discarded(lane, finish),
             raced=Raced(
                 lanes=len(self._lanes),
                 lane=lane.number,
@@ -232,6 +241,11 @@ class Race:
                 generations_lost=frozenset(n for n, o in enumerate(self._owners, 1) if o is not lane),
             ),
         )
+
+    def _discarded(self, lane: _Lane, finish: Finish) -> tuple[int, ...]:
+        """What served nobody: all that other lanes wrote, and of this one what it says."""
+        own = {lane.numbers[i]: lost for i, lost in enumerate(finish.discarded, 1) if i in lane.numbers}
+        return tuple(own.get(number, usage.completion) for number, usage in sorted(self._usage.items()))
 
 
 def _wants_more(command: Command) -> bool:

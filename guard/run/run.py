@@ -42,8 +42,10 @@ from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
+from guard.run.accounts import Accounts
+from guard.run.asking import Next, ask
 from guard.run.faults import Faults
-from guard.run.generation import Generation
+from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
 from guard.run.messages import (
     Cancelled,
@@ -63,13 +65,12 @@ from guard.run.messages import (
     Strategy,
     Target,
     Text,
-    Usage,
     Wait,
     Waited,
 )
-from guard.run.opening import NO_REASON, Job, Opening, Reason, opening, scaffold_cell
-from guard.run.overlap import NO_LINE, Overlap
-from guard.run.policy import Attempt, Choice, Policy, Vary
+from guard.run.opening import NO_REASON, Job, Reason, scaffold_cell
+from guard.run.overlap import NO_LINE
+from guard.run.policy import Attempt, Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
@@ -104,9 +105,9 @@ class Run:
         self._reason = NO_REASON  # why the last generation was opened
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
-        self._usage: list[Usage] = []
+        self._accounts = Accounts()
         self._faults = Faults(policy, job.nonce)
-        self._generations = self._retries = self._spent = 0
+        self._generations = self._retries = 0
         self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
         self._started = self._over = False
 
@@ -162,9 +163,14 @@ class Run:
         return len(self._progress.lines)
 
     @property
+    def releases(self) -> bool:
+        """Whether it reads on unchecked, to release what is there."""
+        return self._release is not None
+
+    @property
     def spent(self) -> int:
         """The tokens that its generations have written."""
-        return self._spent + (0 if self._generation is None else self._generation.tokens)
+        return self._accounts.completion + (0 if self._generation is None else self._generation.tokens)
 
     def __repr__(self) -> str:
         state = (
@@ -180,7 +186,7 @@ class Run:
         return self._generation
 
     def _text(self, event: Text, generation: Generation) -> list[Command]:
-        generation.tokens += event.tokens
+        generation.hear(event)
         commands: list[Command] = []
         for piece in _LINES.findall(event.text):
             commands += self._piece(generation, piece)
@@ -207,6 +213,7 @@ class Run:
         if isinstance(text, Ignored):
             generation.settled = generation.settled if text.why == NO_LINE else len(generation.text)
             return [Observe(text)]
+        self._progress.lend(len(text) - len(line))
         return self._judged(generation, self._progress.read(text, generation.given))
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
@@ -305,7 +312,7 @@ class Run:
         tail = generation.tail + piece
         closing = self._progress.end if self._progress.answered else ""
         if closing.startswith(tail.strip()) and len(tail) <= len(closing) + BLANK:
-            generation.tail = tail
+            generation.tail, generation.closing = tail, len(tail)
             return []
         ignored = Ignored(text=tail, at=len(self._progress.verified), why="behind all that was asked for")
         return [Observe(ignored), *self._complete(generation)]
@@ -322,6 +329,9 @@ class Run:
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
         self._violations.append(violation)
         self._progress.rewind()
+        if not generation.ended:
+            left = self._progress.steps_to(generation.stop) if generation.stop else None
+            generation.cut_short = Cut(lines=len(self._progress.lines), left=left)
         due = self._progress.expected
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
@@ -424,6 +434,7 @@ class Run:
         """End with what the generation has written, unchecked."""
         assert self._release is not None
         text = unverified(generation, self._progress.verified)
+        generation.cut_short = None  # it was read on
         closed = self._close(generation, result, error=error, kept=len(generation.text))
         delivered = self._progress.deliver()
         finish = self._finish(Outcome.RELEASED, finish_reason=finish_reason)
@@ -458,58 +469,37 @@ class Run:
         return commands
 
     def _deliver(self) -> list[Command]:
-        return [] if self._policy.deliver == "hold_all" else list(self._progress.deliver())
+        if self._policy.deliver == "hold_all":
+            return []
+        if self._job.whole:
+            self._progress.settle()
+            return []
+        return list(self._progress.deliver())
 
     def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> Open:
-        target = self._targets[self._upstream]
-        step = self._due
-        tries = retry.tries(self._history, strategy, step, self._upstream)
-        again = tries if Vary.PHRASING in self._policy.vary else 0
-        made = opening(self._job, self._progress, target, self._policy.force, replace(reason, again=again))
-        start = self._progress.verified + made.tail
         self._generations += 1
         self._retries += counted
         self._reason = reason
-        self._generation = Generation(
+        self._progress.writer = self._generations
+        following = Next(
             number=self._generations,
+            attempt=1 + self._retries,
             upstream=self._upstream,
             strategy=strategy,
             counted=counted,
-            step=step,
-            prefix=start,
-            given=made.given,
-            scaffold=reason.cell is not None,
-            stop=made.stop,
-            cut=self._policy.force is Level.VALUES,
-            overlap=self._overlap(made, target),
-            asked=made.tokens,
-        )
-        return Open(
-            generation=self._generations,
-            attempt=1 + self._retries,
-            upstream=target.name,
-            strategy=strategy,
-            messages=made.messages,
-            prefix=made.prefix,
-            grammar=made.grammar,
+            reason=reason,
             max_tokens=self._left,
-            temperature=retry.temperature(
-                self._policy,
-                target.temperature if self._job.temperature is None else self._job.temperature,
-                tries,
-            ),
-            top_p=self._job.top_p,
-            seed=retry.seed(self._policy, self._job.seed, retry.draws(self._history, strategy)),
-            resume_from=step,
-            model=target.model,
-            last=retry.further(self._history, self._targets, here=self._upstream) is None,
+            first=not self._violations,
         )
-
-    def _overlap(self, made: Opening, target: Target) -> Overlap | None:
-        if not self._progress.verified and not self._violations:
-            return None  # the first answer has to begin as it was told
-        turn = not target.prefill or self._policy.tolerant
-        return Overlap(self._progress, tail=made.tail, begun=made.begun, turn=turn)
+        self._generation, command = ask(
+            self._job,
+            self._policy,
+            self._progress,
+            self._targets,
+            history=self._history,
+            following=following,
+        )
+        return command
 
     def _close_open(self, result: Result) -> list[Command]:
         self._waiting = False
@@ -525,14 +515,13 @@ class Run:
     ) -> Close:
         """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
-        self._usage.append(generation.cost)
-        self._spent += generation.cost.completion
+        discarded = self._accounts.enter(generation, self._progress.lines, kept=kept)
         if result is Result.VIOLATION and self._left <= 0:
             result = Result.BUDGET_EXHAUSTED
-        if kept is None:
-            lent = 0 if generation.overlap is None else generation.overlap.lent
-            kept = max(0, len(self._progress.verified) - len(generation.prefix) - lent)
-        return generation.close(result, kept=kept, error=error)
+        cost = generation.cost
+        return Close(
+            generation=generation.number, result=result, usage=cost, discarded=discarded, error=error
+        )
 
     def _answer(self) -> list[Command]:
         self._progress.close_frame()
@@ -553,6 +542,7 @@ class Run:
     ) -> Finish:
         self._over = True
         end, answer = self._progress.answer if outcome in endings.ACCEPTED else (None, None)
+        served = self._progress.delivered_lines if answer is None else self._progress.lines
         return Finish(
             outcome=outcome,
             end=end,
@@ -562,12 +552,14 @@ class Run:
             generations=self._generations,
             violations=tuple(self._violations),
             steps=self._progress.counts,
-            usage=tuple(self._usage),
+            usage=self._accounts.usage,
             error=error,
             reason=endings.reason(outcome, error),
             finish_reason=finish_reason,
             classes=self._progress.classes,
             votes=self._polls.report,
+            discarded=self._accounts.discarded(served, released=outcome is Outcome.RELEASED),
+            saved=self._accounts.saved(self._progress),
         )
 
     # --- what is known ---------------------------------------------------------------------------
@@ -581,4 +573,4 @@ class Run:
     @property
     def _left(self) -> int:
         """The tokens that may still be written."""
-        return self._limit - self.spent_elsewhere - self._spent
+        return self._limit - self.spent_elsewhere - self._accounts.completion

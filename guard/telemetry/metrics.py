@@ -115,6 +115,7 @@ class _Procedure:
         self.answer_position = metrics.answer_position.labels(name) if kinds else None
         self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
         self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
+        self.saved = metrics.saved.labels(name)
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
 
@@ -185,6 +186,11 @@ class Metrics(Observer):
             "source",
         )
 
+        self.saved = self._counter(
+            "stepguard_tokens_saved",
+            "Output tokens that finished runs did not generate because a violation cut them, estimated.",
+            "procedure",
+        )
         self.votes = self._counter(
             "stepguard_votes",
             "Votes of finished runs on what the model decides: whether they were for the value that leads.",
@@ -345,7 +351,7 @@ class _RunMetrics(RunObserver):
     def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
         self._opened: dict[int, tuple[Strategy, str]] = {}
-        self._generations: list[tuple[int, str, Usage, int]] = []
+        self._generations: list[tuple[int, str, Usage]] = []
         self._delivered = False
 
     def opened(self, command: Open) -> None:
@@ -354,7 +360,7 @@ class _RunMetrics(RunObserver):
     def closed(self, command: Close) -> None:
         strategy, model = self._opened.pop(command.generation, (Strategy.INITIAL, OTHER))
         self._procedure.attempts[strategy, command.result].inc()
-        self._generations.append((command.generation, model, command.usage, command.discarded))
+        self._generations.append((command.generation, model, command.usage))
 
     def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (any will do)
         if isinstance(judgement, Violation):
@@ -373,11 +379,12 @@ class _RunMetrics(RunObserver):
             self._procedure.votes["agreed",].inc(voted.agreed)
             self._procedure.votes["outvoted",].inc(voted.cast - voted.agreed)
             self._procedure.voted[voted.margin,].inc()
-        served = self._delivered or command.answer is not None
-        lost = frozenset[int]() if command.raced is None else command.raced.generations_lost
-        for number, model, usage, discarded in self._generations:
-            kept = served and number not in lost
-            self._metrics.count_tokens(model, usage, discarded if kept else usage.completion)
+        self._procedure.saved.inc(command.saved)
+        # What a later restart took back, or nobody got, is known only now; of a run that broke, nothing is.
+        for number, model, usage in self._generations:
+            known = number <= len(command.discarded)
+            discarded = command.discarded[number - 1] if known else usage.completion
+            self._metrics.count_tokens(model, usage, discarded)
 
     def _count_steps(self, command: Finish) -> None:
         tally = Tally((self._kind(path), how) for path, how in command.classes.items())

@@ -109,7 +109,6 @@ class _RunSpans(RunObserver):
         "_attempts",
         "_audit_id",
         "_blamed",
-        "_discarded",
         "_last",
         "_previous",
         "_providers",
@@ -125,7 +124,6 @@ class _RunSpans(RunObserver):
         self._last = 0  # the generation that was opened last
         self._previous: SpanContext | None = None
         self._blamed: set[int] = set()
-        self._discarded: dict[int, tuple[int, int]] = {}  # and written, by generation
         self._request = tracer.start_span(
             f"invoke_workflow {info.procedure}", parent, SpanKind.INTERNAL, _request_attributes(info)
         )
@@ -152,7 +150,6 @@ class _RunSpans(RunObserver):
         span = self._attempts.pop(command.generation, None)
         if span is None:  # never opened on the wire: there is nothing to show
             return
-        self._discarded[command.generation] = (command.discarded, command.usage.completion)
         span.set_attributes(_close_attributes(command))
         if command.result in FAULTS:
             code = command.error.code if command.error else command.result
@@ -175,18 +172,11 @@ class _RunSpans(RunObserver):
 
     def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002 (spans have clocks)
         span = self._request
-        span.set_attributes(_finish_attributes(command, self._all_discarded(command)))
+        span.set_attributes(_finish_attributes(command))
         if command.outcome in UNANSWERED:
             span.set_attribute("error.type", command.error.code if command.error else command.outcome)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
-
-    def _all_discarded(self, command: Finish) -> int:
-        lost = frozenset[int]() if command.raced is None else command.raced.generations_lost
-        return sum(
-            written if number in lost else discarded
-            for number, (discarded, written) in self._discarded.items()
-        )
 
 
 def _request_attributes(info: RunInfo) -> Attributes:
@@ -245,7 +235,7 @@ def _close_attributes(command: Close) -> Attributes:
     }
 
 
-def _finish_attributes(command: Finish, discarded: int) -> Attributes:
+def _finish_attributes(command: Finish) -> Attributes:
     steps = command.steps
     lost = () if command.raced is None else command.raced.lost
     return _known(
@@ -259,7 +249,8 @@ def _finish_attributes(command: Finish, discarded: int) -> Attributes:
             "stepguard.vote.count": sum(voted.cast for voted in command.votes) or None,
             "stepguard.vote.steps": len(command.votes) or None,
             "stepguard.vote.steps_capped": _capped(command) if command.votes else None,
-            "stepguard.usage.discarded_output_tokens": discarded,
+            "stepguard.usage.discarded_output_tokens": sum(command.discarded),
+            "stepguard.usage.saved_output_tokens": command.saved,
             "stepguard.steps.expected": steps.expected,
             "stepguard.steps.verified": steps.verified,
             "stepguard.steps.scaffolded": steps.scaffolded,

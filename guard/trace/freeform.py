@@ -10,6 +10,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from typing import Final
 
 from guard.procedure.execute import Program
@@ -20,7 +21,7 @@ from guard.procedure.model import Step as Statement
 from guard.procedure.nodes import Name
 from guard.trace.equations import Part, Value, chains
 from guard.trace.numerals import dated, numeral, plain
-from guard.trace.objects import OPENING, Object, read_objects
+from guard.trace.objects import OPENING, PIECE, Object, read_objects
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
 _NUMBER: Final = r"[0-9]{1,9}(?:\[[0-9]{1,9}\])?+(?:\.[0-9]{1,9}(?:\[[0-9]{1,9}\])?+)*+"
@@ -48,6 +49,7 @@ _LEAD: Final = re.compile(
 )
 _GOES_ON: Final = re.compile(r"[ \t]*+(?:[-+/=<>^][ \t]*+[\w(.]|\*(?!\*)[ \t]*+[\w(])|\w")
 _TRIM: Final = " \t\r*_`.$"
+MARKS: Final = 64  # announcements of an answer in one line
 _TEXT: Final = 200  # characters of an answer that is no number
 _SURE: Final = frozenset(
     {StepKind.ASSIGN, StepKind.EXTRACT, StepKind.JUDGE, StepKind.BRANCH, StepKind.LOOP, StepKind.RETURN}
@@ -330,7 +332,7 @@ class _Reader:
     def _marks(self, start: int, end: int) -> None:
         for boxed in _BOXED.finditer(self._text, start, end):
             self._number_or_text(*boxed.span("inside"))
-        for mark in _MARK.finditer(self._text, start, end):
+        for mark in islice(_MARK.finditer(self._text, start, end), MARKS):
             if mark["link"] is None and not mark[0].startswith("####"):
                 self._awaited = self._awaited or mark.end() >= end
                 continue
@@ -398,7 +400,9 @@ class _Reader:
 
     def _objects(self, at: int) -> Generator[None, None, int]:
         objects, end = yield from read_objects(self._text, at)
-        for found in sorted(objects, key=lambda object_: object_.at):
+        for place, found in enumerate(sorted(objects, key=lambda object_: object_.at)):
+            if place % PIECE == 0:
+                yield
             self._object(found)
         return end
 

@@ -27,14 +27,18 @@ PIECE = 4  # characters, about a token
 Inputs = dict[str, Value]
 
 
-def chain(steps: int) -> tuple[Program, Inputs]:
-    """Straight-line arithmetic with look-back."""
+def source(steps: int) -> str:
+    """Give the text of straight-line arithmetic with look-back."""
     lines = [
         f"  s{i} = s{i - 1} + s{max(0, i - 5)} mod 97" if i % 2 else f"  s{i} = (s{i - 1} * 3) mod 1000"
         for i in range(1, steps)
     ]
-    text = "\n".join(["procedure chain(s0: int) -> int", *lines, f"  return s{steps - 1}", ""])
-    program = load(text).procedures["chain"]
+    return "\n".join(["procedure chain(s0: int) -> int", *lines, f"  return s{steps - 1}", ""])
+
+
+def chain(steps: int) -> tuple[Program, Inputs]:
+    """Give straight-line arithmetic as a program, and inputs for it."""
+    program = load(source(steps)).procedures["chain"]
     return program, program.accept({"s0": 6})
 
 

@@ -15,6 +15,7 @@ from guard.procedure.execute import Program, reference
 from guard.procedure.load import load
 from guard.procedure.types import Value
 from guard.trace import render
+from tests.trace.test_freeform import FORMS
 
 T = TypeVar("T")
 
@@ -62,6 +63,20 @@ def test_a_faithful_text_passes() -> None:
         ["1", "2", "3", "5.1", "6", "7"], "verified"
     )
     assert seen.answer_at == pytest.approx(RIGHT.index("18") / len(RIGHT))
+
+
+SUM = load(
+    "procedure p(x: int, y: int) -> int\n  S1 = x + 0\n  S2 = y + 0\n  S3 = S1 + S2\n  return S3\n"
+).procedures["p"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_faithful_text_passes_in_any_form(form: str) -> None:
+    inputs: Mapping[str, Value] = {"x": 16, "y": 25}
+    seen = found(FORMS[form], SUM, inputs)
+    assert (seen.verdict, seen.answer, blamed(seen)) == ("passed", "right", [])
+    wrong = found(FORMS[form].replace("41", "42"), SUM, inputs)
+    assert (wrong.verdict, wrong.answer, blamed(wrong)[0][:2]) == ("failed", "wrong", ("wrong_value", "3"))
 
 
 @pytest.mark.parametrize(

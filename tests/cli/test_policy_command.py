@@ -118,8 +118,24 @@ def test_the_worst_case_is_the_sum_of_its_parts_where_the_procedure_says_how_muc
         "seconds": 120,
     }
     strict = told(config, "strict", capsys)["routes"][0]["worst"]
-    assert (strict["after_violations"], strict["after_faults"]) == (6, 4)
+    assert (strict["after_violations"], strict["after_faults"]) == (6, 5)
     assert (strict["behind_decisions"], strict["generations"]) == (None, None)  # it has a loop
+
+
+def test_votes_and_lanes_multiply_what_decisions_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.proc").write_text(
+        "procedure two(t: text) -> int\n  extract a: int from t\n  extract b: int from t\n  return a + b\n"
+    )
+    (tmp_path / "stepguard.yaml").write_text(
+        "procedures: [two.proc]\n"
+        "policies: {p: {votes: {most: 5}, race: 2}}\n"
+        "routes: [{procedure: two, policy: p}]\n"
+    )
+    worst = told(str(tmp_path / "stepguard.yaml"), "p", capsys)["routes"][0]["worst"]
+    assert (worst["first"], worst["behind_decisions"], worst["votes"]) == (2, 2 * 2, 2 * 2 * 4)
+    assert worst["generations"] == 2 + 12 + 2 + 4 + 16
 
 
 def test_the_settings_are_those_that_count(config: str, capsys: pytest.CaptureFixture[str]) -> None:

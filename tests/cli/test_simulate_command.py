@@ -15,8 +15,9 @@ policies:
   bare:
     actions: [reject]
     mode: observe
+  resuming: {actions: [resume, reject]}
   twice:
-    actions: [resume, reject]
+    extends: resuming
     attempts_per_step: 2
 """
 
@@ -85,14 +86,15 @@ def test_the_chances_come_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert found["generated_steps"] == {"mean": 10, "p50": 10, "p95": 10}
 
 
-def test_a_stream_and_an_answer_in_one_piece_differ_where_the_policy_restarts(
+def test_a_policy_that_restarts_can_do_so_only_while_nothing_was_delivered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "stepguard.yaml"
-    file.write_text("policies: {again: {actions: [restart, reject], attempts_per_step: 50, attempts: 50}}\n")
-    arguments = ("again", "--config", str(file), "--steps", "10", "--p", "0.8", "--runs", "100")
-    assert measured(capsys, *arguments)["success"]["mean"] < 0.3
-    assert measured(capsys, *arguments, "--whole")["success"]["mean"] == 1
+    again = "actions: [restart, reject], attempts_per_step: 50, attempts: 50"
+    file.write_text(f"policies: {{soon: {{{again}}}, late: {{{again}, deliver: hold_all}}}}\n")
+    arguments = ("--config", str(file), "--steps", "10", "--p", "0.8", "--runs", "100")
+    assert measured(capsys, "soon", *arguments)["success"]["mean"] < 0.3
+    assert measured(capsys, "late", *arguments)["success"]["mean"] == 1
 
 
 def test_every_option_reaches_the_simulation(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,6 @@ def test_everything_that_requests_share_is_made_once(make: Callable[..., Service
         "default": 12,
         "strict": 1,
     }
-    assert all(enforced.held.deliver == "hold_all" for enforced in service.policies.values())
 
 
 def test_each_upstream_has_a_breaker_and_a_budget_as_its_settings_say(make: Callable[..., Service]) -> None:
@@ -97,8 +96,12 @@ def test_upstreams_that_cannot_be_made_are_all_named(make: Callable[..., Service
             "  b: {kind: scripted, file: none.yaml}\n"
             "  c: {kind: local, model: model.gguf}\n"
         )
-    keys = [key for key, _ in caught.value.problems]
-    assert keys == ["upstreams.a.file", "upstreams.b.file", "upstreams.c.model"]
+    said = [line.removeprefix(f"{tmp_path}/") for line in str(caught.value).splitlines()]
+    assert [line.split(": ")[:2] for line in said] == [
+        ["stepguard.yaml:3", "upstreams.a.file"],
+        ["stepguard.yaml:4", "upstreams.b.file"],
+        ["stepguard.yaml:5", "upstreams.c.model"],
+    ]
 
 
 def test_procedures_that_cannot_be_compiled_are_all_named(tmp_path: Path) -> None:

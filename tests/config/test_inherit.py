@@ -114,7 +114,7 @@ def test_what_is_wrong_is_told_where_it_is_written_and_once(tmp_path: Path) -> N
     found = said(
         tmp_path,
         {
-            "base": {"attempts": 0, "race": 2},
+            "base": {"attempts": 0, "seed": 1, "vary": False},
             "child": {"extends": "base", "seconds": 5},
             "voting": {"extends": "child", "votes": {}, "attempts": 4},
             "again": {"extends": "voting"},
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_told_where_it_is_written_and_once(tmp_path: Path) -> N
     )
     assert [line.split(": ")[:2] for line in found] == [
         ["stepguard.yaml:3", "policies.base.attempts"],
-        ["stepguard.yaml:10", "policies.voting.votes"],
+        ["stepguard.yaml:11", "policies.voting.votes"],
     ]
 
 

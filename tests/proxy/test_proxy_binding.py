@@ -298,6 +298,20 @@ def test_a_mode_or_policy_that_cannot_be_meant_is_refused(
     assert reply.error["param"] in {"stepguard.mode", "stepguard.policy"}
 
 
+def test_a_policy_that_only_observes_is_never_enforced(tmp_path: Path) -> None:
+    config = (
+        "policies: {watch: {mode: observe, deliver: pass_through}}\n"
+        "routes: [{model: any, procedure: chain, override: true}]"
+    )
+    for asked in ({"policy": "watch", "mode": "enforce"}, {"policy": "watch"}):
+        reply = asks(tmp_path, {**FREE, "stepguard": {**CONTROL, **asked}}, config=config)
+        if "mode" in asked:
+            assert (reply.status, reply.error["code"]) == (403, "mode_not_allowed")
+            assert reply.error["message"].endswith("allowed: 'observe', 'off'")
+        else:
+            assert "stepguard" not in reply.json
+
+
 @pytest.mark.parametrize("header", ["x_stepguard_mode", "x_stepguard_policy"])
 def test_a_mode_or_policy_for_no_procedure_is_refused(tmp_path: Path, header: str) -> None:
     reply = asks(tmp_path, FREE, config="", **{header: "enforce"})

@@ -306,6 +306,34 @@ def test_a_stream_is_opened_though_no_step_came_and_kept_alive(
     run(body())
 
 
+def test_a_stream_that_began_with_a_step_is_kept_alive_long_before_others_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guard.proxy.delivery.KEEP_ALIVE_S", 0.1)
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        lines = TRACE.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)
+        await connection.send(STREAM_HEAD, *(chunked(said(line)) for line in lines[:4]))
+        await asyncio.sleep(0.45)
+        await connection.send(*(chunked(said(line)) for line in lines[4:]), pause_s=0.03)
+        await connection.send(chunked(said(None, "stop") + DONE))
+
+    async def body() -> None:
+        config = policy("commit_after_s: 600")
+        async with before(tmp_path, behave, config=config, idle_s=5) as (endpoint, _):
+            reply = await endpoint.post({**BODY, "stream": True})
+            before_it, _, behind_it = reply.body.partition(b"4 s4 = ")
+            assert before_it.count(b": keep-alive\n\n") in {2, 3, 4}
+            assert b": keep-alive" not in behind_it, "a stream that says something needs no comments"
+            assert reply.events[-1]["stepguard"]["outcome"] == "accepted_first"
+            async with endpoint.client() as client:
+                stream = await client.chat.completions.create(stream=True, **ASK)
+                assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]) == "38"
+
+    run(body())
+
+
 def test_an_error_behind_the_opening_of_a_stream_is_said_in_it(tmp_path: Path) -> None:
     async def body() -> None:
         config = policy("commit_after_s: 0.05")

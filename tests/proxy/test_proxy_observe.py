@@ -164,6 +164,35 @@ def test_a_stream_is_read_like_an_answer_in_one_piece(tmp_path: Path) -> None:
     run(body())
 
 
+def test_pieces_are_relayed_as_they_come(tmp_path: Path) -> None:
+    async def body() -> None:
+        heard = asyncio.Event()
+
+        async def behave(connection: Connection) -> None:
+            await connection.request()
+            first, *rest = streamed(FRAMED)
+            await connection.stream(first, end=False)
+            await heard.wait()  # until the client has it
+            await connection.send(*map(chunked, rest), b"0\r\n\r\n")
+
+        async with (
+            serving(behave) as server,
+            running(behind(tmp_path, server.url, config=OBSERVED)) as endpoint,
+        ):
+            reader, writer = await endpoint.connect()
+            writer.write(request(json.dumps({**BODY, "stream": True}).encode()))
+            await read_head(reader)
+            pieces = read_chunks(reader)
+            got = [await anext(pieces)]
+            heard.set()
+            got += [piece async for piece in pieces]
+            assert b"".join(got) == b"".join(streamed(FRAMED))
+            assert await counted(endpoint) == {"passed": 1}
+            writer.close()
+
+    run(body())
+
+
 @pytest.mark.parametrize(
     ("coding", "encode", "result"),
     [

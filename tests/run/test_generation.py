@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guard.run.generation import Generation
-from guard.run.messages import Result, Strategy, Usage
+from guard.run.messages import Strategy, Text, Usage
 
 
 def generation(*pieces: str) -> Generation:
@@ -45,19 +45,21 @@ def test_a_generation_that_wrote_nothing_costs_nothing_that_is_known() -> None:
     assert generation().cost == Usage(estimated=True)
 
 
-def test_tokens_are_discarded_in_the_share_of_the_characters_that_do_not_stand() -> None:
-    made = generation("12345\n", "789\n")
-    made.usage = Usage(prompt=80, completion=10)
-    assert made.close(Result.VIOLATION, kept=6).discarded == 4
-    assert made.close(Result.VIOLATION, kept=0).discarded == 10
-    assert made.close(Result.PASSED, kept=10).discarded == 0
-    assert made.close(Result.PASSED, kept=99).discarded == 0, "the guard wrote on"
-
-
-def test_tokens_without_text_are_for_nothing() -> None:
+def test_what_the_server_says_so_far_corrects_what_was_counted() -> None:
     made = generation()
-    made.usage = Usage(completion=30)
-    assert made.close(Result.VIOLATION, kept=0).discarded == 30, "hidden reasoning, say"
+    made.hear(Text("1 a = 7\n2 ", 1))
+    made.hear(Text("b", 1, usage=Usage(prompt=9, completion=12)))
+    assert made.cost == Usage(prompt=9, completion=12)
+    made.hear(Text(" = 8", 2))
+    assert (made.cost, made.tokens) == (Usage(prompt=9, completion=14, estimated=True), 14)
+
+
+def test_what_is_not_told_yet_was_paid_for() -> None:
+    made = generation()
+    made.hear(Text("1 a = 7\n", 0, ahead=40))
+    assert (made.cost, made.tokens) == (Usage(prompt=60, completion=40, estimated=True), 0)
+    made.hear(Text("2 b", 0, ahead=50, usage=Usage(prompt=9, completion=50)))
+    assert (made.cost, made.tokens) == (Usage(prompt=9, completion=50), 0)
 
 
 def test_the_line_that_is_not_ended_is_remembered() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from guard.check.checker import Checker
 from guard.check.verdict import Ignored, Kind, Violation
@@ -22,6 +22,7 @@ from guard.run.messages import (
     Emit,
     Ended,
     Finish,
+    Message,
     Observe,
     Open,
     Outcome,
@@ -32,7 +33,7 @@ from guard.run.messages import (
 from guard.run.opening import scaffold_cell
 from guard.run.overlap import ASIDES, PASSES
 from guard.run.policy import Policy
-from guard.run.run import Run
+from guard.run.run import Job, Run
 from guard.trace import render
 from tests.run.procedures import (
     ASIDE,
@@ -48,6 +49,7 @@ from tests.run.procedures import (
     job,
     program,
 )
+from tests.strategies import Sample, samples
 
 EVERY: Final[dict[str, tuple[dict[str, Value], dict[str, Value]]]] = {  # inputs, decisions by target
     SUMS: ({"x": 3, "y": 4}, {}),
@@ -222,10 +224,15 @@ class Exchange:
 
 def cut_at(text: str, at: int, target: Target, action: Action = Action.RESUME) -> Exchange:
     """A run that went wrong at one of its steps and was opened again there."""
-    steps = reference(text)
+    return cut_off(job(text, EVERY[text][0]), reference(text), at, target, action)
+
+
+def cut_off(
+    asked: Job, steps: Sequence[tuple[Expected, str]], at: int, target: Target, action: Action
+) -> Exchange:
     policy = Policy(rules=always([action, Action.REJECT]))
-    exchange = Exchange(Run(job(text, EVERY[text][0]), policy, [target]))
-    begin = "" if target.prefill else f"@begin {program(text).name} {NONCE}\n"
+    exchange = Exchange(Run(asked, policy, [target]))
+    begin = "" if target.prefill else f"@begin {asked.program.name} {NONCE}\n"
     said = begin + "".join(f"{line}\n" for _, line in steps[:at])
     wrong = f"{steps[at][0].path} {steps[at][0].head} {{\n"
     exchange.says(f"{said}{wrong}".removeprefix(exchange.opened.prefix.rpartition("\n")[2]))
@@ -234,7 +241,7 @@ def cut_at(text: str, at: int, target: Target, action: Action = Action.RESUME) -
     return exchange
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     text=st.sampled_from(list(EVERY)),
     place=st.floats(0, 1, exclude_max=True),
@@ -246,18 +253,52 @@ def cut_at(text: str, at: int, target: Target, action: Action = Action.RESUME) -
 def test_every_step_is_delivered_once_however_the_answer_begins(
     *, text: str, place: float, target: Target, scaffold: bool, start: Start, size: int
 ) -> None:
-    steps = reference(text)
+    check_delivery(
+        job(text, EVERY[text][0]), reference(text), place, target, scaffold=scaffold, start=start, size=size
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    sample=samples(shuffle=False),
+    place=st.floats(0, 1, exclude_max=True),
+    target=st.sampled_from([DIALOGUE, PREFILL]),
+    scaffold=st.booleans(),
+    start=STARTS,
+    size=st.integers(1, 12) | st.just(10_000),
+)
+def test_so_is_every_step_of_procedures_that_nobody_thought_of(
+    *, sample: Sample, place: float, target: Target, scaffold: bool, start: Start, size: int
+) -> None:
+    messages: tuple[Message, ...] = ({"role": "user", "content": "Go."},)
+    asked = Job(program=sample.program, inputs=sample.inputs, messages=messages, nonce=NONCE)
+    lines = render.trace(sample.program, sample.steps, NONCE).split("\n")[1:-2]
+    steps = [(step, line) for (step, _), line in zip(sample.steps, lines, strict=True)]
+    check_delivery(asked, steps, place, target, scaffold=scaffold, start=start, size=size)
+
+
+def check_delivery(
+    asked: Job,
+    steps: Sequence[tuple[Expected, str]],
+    place: float,
+    target: Target,
+    *,
+    scaffold: bool,
+    start: Start,
+    size: int,
+) -> None:
+    """Cut a run at a place, let the model go on as `start` says, and look at what was delivered."""
     at = int(place * len(steps))
     step, line = steps[at]
     cell = scaffold_cell(step, None)
     scaffolded = scaffold and cell is not None
     if target.prefill and start.preamble.strip():
         return  # a prefix is gone on with, not talked about
-    exchange = cut_at(text, at, target, Action.SCAFFOLD if scaffolded else Action.RESUME)
+    exchange = cut_off(asked, steps, at, target, Action.SCAFFOLD if scaffolded else Action.RESUME)
     begun = render.scaffold(step, cell) if scaffolded and cell is not None else ""
     if target.prefill:
         begun = begun or step.path
-    begin = f"@begin {program(text).name} {NONCE}"
+    begin = f"@begin {asked.program.name} {NONCE}"
     answer = start.said(begin, [before for _, before in steps[:at]])
     answer += continued(start, step, line, begun, prefilled=target.prefill) + "\n"
     answer += "".join(f"{behind}\n" for _, behind in steps[at + 1 :]) + ("```\n" if start.fenced else "")
@@ -299,7 +340,7 @@ def spoiled(text: str, wrong: Sequence[tuple[float, str]]) -> str:
     return text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     text=st.sampled_from(list(EVERY)),
     place=st.floats(0, 1, exclude_max=True),
@@ -354,14 +395,19 @@ def test_a_repetition_behind_a_new_line_is_a_repeated_step() -> None:
     assert [violation.kind for violation in exchange.violations[1:]] == [Kind.REPEATED_STEP]
 
 
-def test_a_line_that_was_completed_may_follow_whole_but_once() -> None:
+def test_a_line_that_was_completed_may_follow_whole_until_another_one_does() -> None:
     exchange = cut_at(SUMS, 2, DIALOGUE, Action.SCAFFOLD)
     exchange.says("11\n\n3 c = 14 - 3 = 11\n")
     assert exchange.emitted[-1] == "3 c = 14 - 3 = 11\n"
     assert [ignored.why for ignored in exchange.ignored if ignored.text.strip()] == [
         "a verified line, repeated"
     ]
-    exchange.says("3 c = 14 - 3 = 11\n")
+    exchange.says("2 b = 7 * 2 = 14\n3 c=14-3=11\n", "4 return 11\n")
+    assert len(exchange.violations) == 1
+    exchange.ends()
+    assert exchange.finish.outcome is Outcome.ACCEPTED_AFTER_RETRY
+    exchange = cut_at(SUMS, 1, DIALOGUE, Action.SCAFFOLD)
+    exchange.says("14\n3 c = 14 - 3 = 11\n2 b = 7 * 2 = 14\n")
     assert exchange.violations[-1].kind is Kind.REPEATED_STEP
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import InvalidState, UpstreamTimeout
+from guard.run.ladders import Action, always
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -162,6 +164,25 @@ def test_an_answer_that_the_guard_had_to_mend_does_not_win_over_one_that_may_sti
     assert told(commands) == ["close 2 violation", *EMITS, "finish repaired"]
 
 
+def test_what_would_be_released_unchecked_is_the_last_resort() -> None:
+    policy = Policy(race=3, attempts=1, rules=always((Action.RELEASE,)))
+    lanes = race(policy)
+    lanes.start()
+    assert told(lanes.handle(Text(RIGHT[0] + "2 b = 15\n"), 1)) == []
+    assert told(lanes.handle(Text("3 c = 1\n"), 1)) == [], "it is read on, and nothing of it leaves"
+    assert told(lanes.handle(Text(RIGHT[0]), 3)) == []
+    lanes.handle(Text("".join(RIGHT)), 2)
+    commands = lanes.handle(Ended("stop"), 2)
+    assert told(commands)[:3] == ["close 2 pass", "close 1 lost", "close 3 lost"]
+    assert finish(commands).outcome is Outcome.ACCEPTED_FIRST
+    lanes = race(replace(policy, race=2))
+    lanes.start()
+    assert told(lanes.handle(Text(RIGHT[0] + "2 b = 15\n"), 2)) == []
+    assert told(lanes.handle(Text(" a = 8\n"), 1)) == ["close 1 lost", "emit 1"]
+    commands = lanes.handle(Ended("stop"), 2)
+    assert finish(commands).outcome is Outcome.RELEASED
+
+
 def test_the_time_that_is_over_and_the_client_that_leaves_end_every_lane() -> None:
     for event, result, outcome in (
         (OutOfTime(), Result.TIMEOUT, Outcome.ERROR),
@@ -215,6 +236,15 @@ def test_votes_and_decisions_go_straight_on_within_a_lane() -> None:
     commands = lanes.handle(Ended("stop"), 4)
     assert told(commands) == ["close 4 decided", "open 5 decision"]
     assert opens(commands)[0].strategy is Strategy.DECISION
+
+
+def test_a_vote_that_is_not_counted_does_not_leave_with_the_lane_that_is_left() -> None:
+    policy = Policy(race=2, votes=Votes(ahead=1, most=3))
+    lanes = Race(job(ORDER, {"note": NOTE}), policy, (PREFILL,))
+    lanes.start()
+    assert told(lanes.handle(Text(' qty = 6 <- "Six"\n'), 1)) == []
+    assert told(lanes.handle(Text(' qty = 60 <- "Six"\n'), 2)) == ["close 2 violation"]
+    assert told(lanes.handle(Ended("stop"), 1)) == ["close 1 decided", "emit 1", "open 3 decision"]
 
 
 def test_an_event_for_a_generation_that_is_not_open_is_a_mistake_of_ours() -> None:

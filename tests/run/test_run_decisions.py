@@ -241,7 +241,7 @@ def test_compute_guard_cuts_a_model_that_writes_on() -> None:
         >> says(QTY.removeprefix("1") + "\n")
         >> says("2 loyal", tokens=3)
         << ignores("\n2 loyal")
-        << closes(Result.DECIDED, discarded=0)
+        << closes(Result.DECIDED, discarded=1)
         << emits("1", MODEL)
         << opens(Strategy.DECISION)
         >> Cancelled()

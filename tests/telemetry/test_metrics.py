@@ -185,6 +185,22 @@ def test_tokens_of_cut_text_are_discarded_and_the_others_delivered(metrics: Metr
     assert total(metrics, tokens, source="estimated", disposition="delivered", token_type="output") == 40
 
 
+def test_what_a_later_restart_took_back_is_discarded(metrics: Metrics) -> None:
+    run = metrics.run_started(play.info())
+    for generation in (1, 2):
+        run.opened(play.opened(generation))
+        run.closed(play.closed(generation, discarded=5))
+    run.finished(play.finished(Outcome.ACCEPTED_AFTER_RETRY, discarded=(40, 0)), 1.0)
+    output = {"token_type": "output"}
+    assert total(metrics, "stepguard_tokens_total", disposition="delivered", **output) == 40
+    assert total(metrics, "stepguard_tokens_total", disposition="discarded", **output) == 40
+
+
+def test_saved_tokens_are_counted_apart(metrics: Metrics) -> None:
+    play.play_resumed(metrics)
+    assert total(metrics, "stepguard_tokens_saved_total", procedure="invoice") == 25
+
+
 def test_a_generation_of_which_nothing_was_kept_discards_its_input_too(metrics: Metrics) -> None:
     play.play_repaired(metrics)
     assert total(metrics, "stepguard_tokens_total", token_type="input", disposition="discarded") == 100
@@ -203,7 +219,7 @@ def test_steps_that_left_before_a_run_failed_did_serve_the_client(metrics: Metri
     run.emitted(play.emitted("1"), 0.2)
     run.closed(play.closed(1, Result.UPSTREAM_ERROR, discarded=5))
     error = RunError(status=502, type="upstream_error", code="upstream_error", message="gone")
-    run.finished(play.finished(Outcome.ERROR, error=error), 1.0)
+    run.finished(play.finished(Outcome.ERROR, error=error, discarded=(5,)), 1.0)
     assert total(metrics, "stepguard_tokens_total", disposition="delivered", token_type="output") == 35
 
 

@@ -48,6 +48,25 @@ def test_a_generation_is_linked_to_the_one_before_it() -> None:
     assert [link.context.span_id for link in second.links] == [first.context.span_id]
 
 
+def test_a_request_that_was_observed_says_what_was_seen() -> None:
+    checked, first, unsampled, second = spans_of(play.play_observed)
+    assert checked.attributes is not None
+    assert first.attributes is not None
+    seen = {
+        name: checked.attributes.get(f"stepguard.observed.{name}") for name in ("result", "reading", "answer")
+    }
+    assert seen == {"result": "failed", "reading": "free", "answer": "wrong"}
+    assert checked.attributes["stepguard.mode"] == "observe"
+    assert checked.attributes["stepguard.request.outcome"] == "passthrough"
+    assert checked.status.status_code is StatusCode.UNSET
+    assert first.attributes["gen_ai.request.stream"] is False
+    assert first.attributes["stepguard.violation.kind"] == "wrong_value"
+    assert unsampled.attributes is not None
+    assert unsampled.attributes["stepguard.observed.result"] == "not_sampled"
+    assert "stepguard.observed.answer" not in unsampled.attributes
+    assert second.parent is not None
+
+
 def test_a_request_says_what_was_asked_and_what_it_came_to() -> None:
     request = spans_of(play.play_resumed)[0]
     wanted = {
@@ -59,6 +78,7 @@ def test_a_request_says_what_was_asked_and_what_it_came_to() -> None:
         "stepguard.mode": "enforce",
         "stepguard.request.outcome": "accepted_after_retry",
         "stepguard.usage.discarded_output_tokens": 12,
+        "stepguard.usage.saved_output_tokens": 25,
         "stepguard.steps.expected": 5,
         "stepguard.steps.verified": 4,
         "stepguard.steps.scaffolded": 1,

@@ -229,12 +229,37 @@ def test_thoughts_are_paid_for_and_not_read() -> None:
             DONE,
         )
     )
-    assert heard == [Text("3", 22), Ended("stop", Usage(prompt=4, completion=22, estimated=True))]
+    assert heard == [
+        Text("", 20),
+        Text("", 1),
+        Text("3", 1),
+        Ended("stop", Usage(prompt=4, completion=22, estimated=True)),
+    ]
 
 
 def test_thoughts_that_nothing_follows_are_paid_for_too() -> None:
     heard = answered(streams(said(None, reasoning_content="x" * 80), said(None, "stop"), DONE))
-    assert heard == [Ended("stop", Usage(prompt=4, completion=20, estimated=True))]
+    assert heard == [Text("", 20), Ended("stop", Usage(prompt=4, completion=20, estimated=True))]
+
+
+def test_usage_that_comes_with_the_chunks_is_told_with_them() -> None:
+    told = [
+        event(
+            {
+                "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}],
+                "usage": {"prompt_tokens": 9, "completion_tokens": tokens},
+            }
+        )
+        for text, tokens in (("1 a", 0), (" = 3", 5), ("\n", 6))
+    ]
+    heard = answered(streams(*told, said("2"), said(None, "stop"), DONE))
+    assert heard == [
+        Text("1 a", 1),
+        Text(" = 3", 1, usage=Usage(prompt=9, completion=5)),
+        Text("\n", 1, usage=Usage(prompt=9, completion=6)),
+        Text("2", 1),
+        Ended("stop", Usage(prompt=9, completion=6)),
+    ]
 
 
 def test_content_in_parts_and_other_choices_are_understood() -> None:
@@ -270,7 +295,8 @@ def test_an_answer_in_one_piece_will_do() -> None:
         "usage": {"prompt_tokens": 5, "completion_tokens": 4},
     }
     heard = answered(answers(whole("200 OK", json.dumps(body, indent=1).encode())))
-    assert heard == [Text("1 a = 3\n", 2), Ended("stop", Usage(prompt=5, completion=4))]
+    usage = Usage(prompt=5, completion=4)
+    assert heard == [Text("1 a = 3\n", 2, usage=usage), Ended("stop", usage)]
 
 
 @pytest.mark.parametrize(

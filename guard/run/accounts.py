@@ -1,0 +1,109 @@
+"""What a run's generations cost, what of it served the client, and what cutting them early saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from guard.run.generation import Cut, Generation
+from guard.run.messages import Usage
+from guard.run.progress import Line, Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One closed generation.
+
+    It wrote so many `characters` in so many `rows`, of which `closing` are the closing line. `ahead`: tokens
+    of `usage` that were written and never read.
+    """
+
+    generation: int
+    usage: Usage
+    characters: int
+    rows: int
+    closing: int
+    ahead: int
+    cut: Cut | None
+
+    def discarded(self, kept: int) -> int:
+        """Its completion tokens that served nobody where so many of its characters did."""
+        read = max(0, self.usage.completion - self.ahead)  # servers may report fewer than were seen
+        share = min(kept + self.closing, self.characters) / self.characters if self.characters else 0
+        return self.usage.completion - round(read * share)
+
+
+class Accounts:
+    """The accounts of one run: an entry for each generation, in order."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self.completion = 0  # tokens, of all of them
+
+    @property
+    def usage(self) -> tuple[Usage, ...]:
+        """What each generation cost."""
+        return tuple(entry.usage for entry in self._entries)
+
+    def enter(self, generation: Generation, lines: Sequence[Line], *, kept: int | None = None) -> int:
+        """Enter a generation that is closed; give its tokens that were for nothing.
+
+        That is by the lines that stand, unless so many characters of it are `kept`.
+        """
+        entry = Entry(
+            generation=generation.number,
+            usage=generation.cost,
+            characters=generation.characters,
+            rows=generation.rows + bool(generation.line),
+            closing=generation.closing,
+            ahead=generation.ahead,
+            cut=generation.cut_short,
+        )
+        self._entries.append(entry)
+        self.completion += entry.usage.completion
+        return entry.discarded(_last_of(generation.number, lines) if kept is None else kept)
+
+    def discarded(self, lines: Iterable[Line], *, released: bool = False) -> tuple[int, ...]:
+        """Of each generation, the completion tokens that served nobody, where the client got these lines.
+
+        `released`: and all that the last one wrote.
+        """
+        kept: Counter[int] = Counter()
+        for line in lines:
+            kept[line.by] += line.written
+        found = [entry.discarded(kept[entry.generation]) for entry in self._entries]
+        if released and found:
+            found[-1] = 0
+        return tuple(found)
+
+    def saved(self, progress: Progress) -> int:
+        """Estimate the completion tokens that cutting at violations saved, at the end of a run.
+
+        For each generation that a violation cut while it was still writing, the steps that it had not come
+        to (up to where it was to stop), times the mean tokens a line of this run: all completion tokens
+        over all lines that the model wrote, wrong ones included. Tokens that were written already when it
+        was cut, and not read, are taken off.
+        """
+        rows = sum(entry.rows for entry in self._entries)
+        cuts = [(entry.cut, entry.ahead) for entry in self._entries if entry.cut is not None]
+        if not rows or not cuts:
+            return 0
+        steps = progress.steps
+        mean = sum(entry.usage.completion - entry.ahead for entry in self._entries) / rows
+        return sum(max(0, round(_left(cut, steps) * mean) - ahead) for cut, ahead in cuts)
+
+
+def _left(cut: Cut, steps: int) -> int:
+    """How many of the trace's steps a cut generation had not come to."""
+    return max(0, steps - cut.lines - 1) if cut.left is None else cut.left
+
+
+def _last_of(generation: int, lines: Sequence[Line]) -> int:
+    """How many characters of the last lines, as long as they are its own, a generation wrote."""
+    kept = 0
+    for line in reversed(lines):
+        if line.by != generation:
+            break
+        kept += line.written
+    return kept

@@ -1,0 +1,86 @@
+"""The next generation: what is remembered of it, and the command that opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from guard.dialect.lark import Level
+from guard.run import policy as retry
+from guard.run.generation import Generation
+from guard.run.messages import Open, Strategy, Target
+from guard.run.opening import Job, Opening, Reason, opening
+from guard.run.overlap import Overlap
+from guard.run.policy import Attempt, Policy, Vary
+from guard.run.progress import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """Which generation it is: its number, that of the attempt, where, why, and how much it may write.
+
+    `first`: nothing has gone wrong so far.
+    """
+
+    number: int
+    attempt: int
+    upstream: int
+    strategy: Strategy
+    counted: bool
+    reason: Reason
+    max_tokens: int
+    first: bool
+
+
+def ask(
+    job: Job,
+    policy: Policy,
+    progress: Progress,
+    targets: Sequence[Target],
+    *,
+    history: Sequence[Attempt],
+    following: Next,
+) -> tuple[Generation, Open]:
+    """Go on from what is verified, in the way that the strategy and the tries so far call for."""
+    assert progress.expected is not None, "there is nothing left to ask for"
+    target, step = targets[following.upstream], progress.expected.path
+    tries = retry.tries(history, following.strategy, step, following.upstream)
+    again = tries if Vary.PHRASING in policy.vary else 0
+    made = opening(job, progress, target, policy.force, replace(following.reason, again=again))
+    generation = Generation(
+        number=following.number,
+        upstream=following.upstream,
+        strategy=following.strategy,
+        counted=following.counted,
+        step=step,
+        prefix=progress.verified + made.tail,
+        given=made.given,
+        scaffold=following.reason.cell is not None,
+        stop=made.stop,
+        cut=policy.force is Level.VALUES,
+        overlap=_overlap(policy, progress, made, first=following.first),
+        asked=made.tokens,
+    )
+    asked = target.temperature if job.temperature is None else job.temperature
+    return generation, Open(
+        generation=following.number,
+        attempt=following.attempt,
+        upstream=target.name,
+        strategy=following.strategy,
+        messages=made.messages,
+        prefix=made.prefix,
+        grammar=made.grammar,
+        max_tokens=following.max_tokens,
+        temperature=retry.temperature(policy, asked, tries),
+        top_p=job.top_p,
+        seed=retry.seed(policy, job.seed, retry.draws(history, following.strategy)),
+        resume_from=step,
+        model=target.model,
+        last=retry.further(history, targets, here=following.upstream) is None,
+    )
+
+
+def _overlap(policy: Policy, progress: Progress, made: Opening, *, first: bool) -> Overlap | None:
+    if not progress.verified and first:
+        return None  # the first answer has to begin as it was told
+    return Overlap(progress, tail=made.tail, begun=made.begun, turn=made.turn or policy.tolerant)
