@@ -20,7 +20,7 @@ from guard.trace import render
 from guard.trace.events import Unreadable
 from guard.trace.parser import Parser
 from tests.dialect.engines import END, Llama, LLGuidance, XGrammar
-from tests.dialect.readers import behind, narrowed, under_gbnf
+from tests.dialect.readers import behind, narrowed, under_our_gbnf
 from tests.dialect.shipped import shipped
 from tests.dialect.test_dialect_properties import LEVELS, common, past_decisions
 from tests.strategies import NONCE, Sample, mutants, samples
@@ -84,7 +84,7 @@ def test_the_rest_of_a_shipped_procedure_is_taken_by_all(name: str, level: Level
         left = right[: right.index("\n") + 1] + right[right.index("\n", right.index("\n") + 1) + 1 :]
         for wrong in (right + "9 more = 1\n", left, right.replace("\n", "\n\n", 1), " " + right):
             if wrong not in right and right not in (wrong, left):
-                count, whole = under_gbnf(made.grammar, wrong)
+                count, whole = under_our_gbnf(made.grammar, wrong)
                 assert not whole
                 engines.assert_take(wrong, count, whole=False)
 
@@ -115,7 +115,7 @@ def test_a_mutant_is_refused_by_all_at_the_same_byte(
     wrong = mutant.text[start:]
     assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
     assert made.grammar is not None
-    count, whole = under_gbnf(made.grammar, wrong)
+    count, whole = under_our_gbnf(made.grammar, wrong)
     Engines(made.grammar).assert_take(wrong, count, whole=whole)
     if level is Level.VALUES:
         assert (count, whole) == (common(right, wrong), False)
@@ -171,7 +171,7 @@ def test_what_a_grammar_lets_be_written_departs_only_where_its_level_leaves_room
     definition = written(made.grammar, dialect)
     assert definition is not None
     text = write(definition, Random(seed))
-    assert under_gbnf(made.grammar, text)[0] == len(text)
+    assert under_our_gbnf(made.grammar, text)[0] == len(text)
     lines = text[: text.rfind("\n") + 1]
     assert not [event for event in Parser().feed(lines) if isinstance(event, Unreadable)]
     verified = "".join(sample.trace.splitlines(keepends=True)[: at + 1 if at else 0])
