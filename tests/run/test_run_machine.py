@@ -41,6 +41,7 @@ from guard.run.messages import (
     Open,
     Outcome,
     OutOfTime,
+    Relay,
     RunEvent,
     StepClass,
     Strategy,
@@ -157,6 +158,8 @@ class Upstream(RuleBasedStateMachine):
                 case Wait(seconds):
                     assert 0 <= seconds < self.left_s
                     self.waiting = True
+                case Relay():
+                    raise AssertionError("no thought leaves unless the policy lets it")
                 case Emit(text=text):
                     self.emitted += text
                 case Finish():
