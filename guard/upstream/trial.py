@@ -189,6 +189,8 @@ class Trial:
         else:
             followed = "followed" if ODD in answer.text else "accepted, not followed"
             self._say("instructions", followed, row.roles.value)
+        if "</think>" in answer.text and "<think>" not in answer.text:
+            self._say("thoughts", "begin the answer", "", {} if row.thinks else {"thinks": True})
         fields = sorted(answer.thoughts)
         if fields:
             known = set(fields) <= set(row.reasoning_fields)

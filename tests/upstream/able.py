@@ -56,6 +56,8 @@ class Able:
             return self._continued(body)
         if "Count" in last["content"]:
             return self._stopped(f"one two three four five six {WORDS}", body)
+        if self.thinks == "unopened":
+            return "Let me think.</think>Hello!"
         return ODD if any("one word" in str(message["content"]) for message in body["messages"]) else "Hello!"
 
     def _held(self, body: Mapping[str, Any]) -> str | None:
@@ -123,7 +125,7 @@ class Able:
         held = any(
             name in body for name in ("grammar", "structured_outputs", "ebnf", "response_format", "tools")
         )
-        if self.thinks and (self.thinks_first or not held):
+        if self.thinks not in {"", "unopened"} and (self.thinks_first or not held):
             said[self.thinks] = "Let me think."
         if not body["stream"] or not self.streams:
             many = body.get("n", 1) if self.many else 1

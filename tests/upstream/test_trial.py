@@ -122,6 +122,7 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         (Able(many=False, stops=False), "generic", {"stop_field": "none"}),
         (Able(many=False, thinks="musings"), "generic", {"reasoning_fields": ["musings"]}),
         (Able(many=False, thinks="reasoning"), "generic", {}),
+        (Able(many=False, thinks="unopened"), "generic", {"thinks": True}),
         (
             Able(prefix=Prefix.TRAILING, echo_whole=True, place=Place.GRAMMAR, thinks="reasoning_content"),
             "llama.cpp",
