@@ -38,6 +38,7 @@ class Able:
     refuses: frozenset[str] = frozenset()
     thinks: str = ""
     thinks_first: bool = True
+    both: bool = True  # a grammar holds behind a prefix, too
     many: bool = True
     stops: bool = True
     busy: int = 0
@@ -61,6 +62,8 @@ class Able:
         return ODD if any("one word" in str(message["content"]) for message in body["messages"]) else "Hello!"
 
     def _held(self, body: Mapping[str, Any]) -> str | None:
+        if not self.both and body["messages"][-1]["role"] == "assistant":
+            return None
         for dialect in HELD[self.place] if self.place else ():
             good, bad = (
                 (grammar_fields(self.place, dialect, text) for text in GRAMMARS[dialect])

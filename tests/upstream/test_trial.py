@@ -83,6 +83,11 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         ),
         (Able(prefix=Prefix.CONTINUE), "vllm", {"grammar": "none"}),
         (
+            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, both=False),
+            "vllm",
+            {"prefix": "none"},
+        ),
+        (
             Able(prefix=Prefix.CONTINUE, refuses=frozenset({"structured_outputs"})),
             "vllm",
             {"grammar": "none"},
