@@ -204,6 +204,23 @@ def test_what_is_not_refused_can_be_asked(kind: str, model: str, said: dict[str,
     assert (set(sent) > set(without)) is (text is not None)
 
 
+@pytest.mark.local
+def test_the_embedded_model_can_be_said_to_be_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text("upstreams: {main: {kind: local, capabilities: {prefix: none, grammar: none}}}\n")
+    target = upstream_of(load_config(file), "main").target
+    assert not target.prefill
+    assert target.dialect is None
+
+
+def test_what_it_cannot_be_is_refused_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text("upstreams: {main: {kind: local, capabilities: {grammar: ebnf, dialect: gbnf}}}\n")
+    with pytest.raises(ConfigError, match="ebnf holds xgrammar") as caught:
+        load_config(file)
+    assert caught.value.problems[0][0] == "upstreams.main.capabilities.dialect"
+
+
 def test_a_prefix_needs_no_beta_where_none_is_wanted(tmp_path: Path) -> None:
     assert not served(tmp_path, kind="deepseek", capabilities={"prefix": "none"}).target.prefill
     assert served(tmp_path, kind="deepseek", base_url="http://h/beta").target.prefill
