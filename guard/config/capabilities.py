@@ -71,8 +71,7 @@ class Capabilities(Section):
         default=None, description="fields of a message or a delta in which it puts thoughts"
     )
     thinks: bool | None = Field(
-        default=None,
-        description="whether its answers begin among thoughts, whose opening tag stands in the prompt",
+        default=None, description="whether its prompts end with the tag that opens thoughts"
     )
     n: bool | None = Field(default=None, description="whether it can give several answers at once")
     temperature: float | None = Field(

@@ -19,7 +19,7 @@ from guard.config.settings import AzureUpstream, HttpUpstream
 from guard.dialect.notation import Dialect
 from guard.errors import ConfigError
 from guard.upstream.backends import BACKENDS, backend_for
-from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles
+from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles, Thinking
 from guard.upstream.http import HttpUpstream as Served
 from guard.upstream.request import body
 from tests.upstream.servers import opening
@@ -81,6 +81,10 @@ def test_every_column_but_those_of_our_own_can_be_said_otherwise() -> None:
         ({"reasoning_fields": ["thoughts"]}, {"reasoning_fields": ("thoughts",)}),
         ({"n": False, "usage": False, "stream_options": False}, {"n": False, "usage": False}),
         ({"temperature": 0.5}, {"temperature": 0.5}),
+        (
+            {"prefix": "none", "thinks": True, "thinking": "inside"},
+            {"prefix": Prefix.NONE, "echo": Echo.NEVER, "thinks": True, "thinking": Thinking.INSIDE},
+        ),
     ],
 )
 def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dict[str, object]) -> None:
@@ -123,6 +127,18 @@ def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dic
             {"kind": "openai", "model": "gpt-5", "capabilities": {"temperature": 0}},
             "capabilities.temperature",
             "never sent `temperature`",
+        ),
+        ({"capabilities": {"thinking": "inside"}}, "capabilities.thinking", "write `prefix: none`, too"),
+        ({"capabilities": {"thinks": True}}, "capabilities.thinks", "write `prefix: none`, too"),
+        (
+            {"kind": "generic", "capabilities": {"thinking": "inside"}},
+            "capabilities.thinking",
+            "without `grammar` there is nothing",
+        ),
+        (
+            {"kind": "ollama", "capabilities": {"thinking": "inside", "prefix": "none"}},
+            "capabilities.thinking",
+            "json_schema in response_format has no room for thoughts",
         ),
         ({"capabilities": {"ecko": "never"}}, "capabilities.ecko", "did you mean 'echo'"),
         ({"capabilities": {"prefix": "trail"}}, "capabilities.prefix", "did you mean 'trailing'"),
