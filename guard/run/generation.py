@@ -31,7 +31,8 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
+    given to read. `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there
+    were `since` lines; `room`: the tokens that it was given for that, None: all that are left. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
     its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
     came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
     which it ended, "" as long as it writes.
@@ -53,6 +54,10 @@ class Generation:
     cut: bool
     overlap: Overlap | None
     asked: int = 0
+    one_line: bool = False
+    cell: int | None = None
+    since: int = 0
+    room: int | None = None
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
@@ -103,8 +108,12 @@ class Generation:
             return Usage(prompt=self.told.prompt, completion=written, estimated=estimated)
         return Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
 
-    def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
-        """Give what the policy remembers of it, where a violation ended it at the step that is due."""
+    def failed(self, violation: Violation, due: Expected, *, delivered: bool, cell: int | None) -> Attempt:
+        """Give what the policy remembers of it, where a violation ended it at the step that is due.
+
+        `cell` is the one of the due line that could be scaffolded.
+        """
+        given = due.path in self.given and not (self.one_line and cell != self.cell)
         return replace(
             self.attempt(),
             kind=violation.kind,
@@ -112,7 +121,7 @@ class Generation:
             step_kind=due.kind,
             found=violation.found,
             delivered=delivered,
-            scaffoldable=scaffoldable and (self.scaffold or due.path not in self.given),
+            scaffoldable=cell is not None and (self.scaffold or not given),
             repairable=due.known,
         )
 

@@ -35,6 +35,7 @@ class Strategy(StrEnum):
 
     INITIAL = "initial"
     DECISION = "decision"  # re-opened behind a model decision, with a narrower grammar
+    LINE = "line"  # opened for the next line, where the model is asked for one at a time
     RESTART = "restart"
     FEEDBACK = "feedback"
     RESUME = "resume"
@@ -50,7 +51,7 @@ class Result(StrEnum):
     """What became of a generation; the label `result` of metrics."""
 
     PASSED = "pass"  # it brought the trace to its end
-    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision
+    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision or its one line
     VIOLATION = "violation"
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
@@ -168,7 +169,8 @@ class Open:
     space; "" where the upstream cannot or need not). `grammar` covers what comes behind the prefix.
     `generation` counts every one from 1. `attempt` is 1 until a generation is opened because of a
     violation, which is the second, and so on.
-    `model` is the target's: the name that the upstream knows the model by.
+    `model` is the target's: the name that the upstream knows the model by. `stop`: texts at which it ends,
+    where the server can be told.
     """
 
     generation: int
@@ -185,6 +187,7 @@ class Open:
     resume_from: str = ""  # path of the first step that is not verified
     model: str = ""
     last: bool = False  # there is no further upstream that the run could go to
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

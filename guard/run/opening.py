@@ -10,10 +10,11 @@ from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
 from guard.dialect.notation import Dialect, written
 from guard.procedure.execute import Program
-from guard.procedure.expected import Expected, Hole
+from guard.procedure.expected import Expected
 from guard.procedure.types import Value
-from guard.run import feedback
+from guard.run import feedback, lines
 from guard.run.messages import Message, Target
+from guard.run.policy import ForceBy
 from guard.run.progress import Progress
 from guard.trace import render
 from guard.wire.chat import text_of
@@ -67,7 +68,8 @@ class Opening:
     `prefix` travels with the request; `tail` is what it says of the line that is due, `begun` the beginning
     of that line that the model is given, there or in words. `given` are the
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
-    generation is for, "" where it goes on to the answer.
+    generation is for, "" where it goes on to the answer. `one_line`: it is for the due line and no other, begun
+    up to the value of `cell`; None: the prefix has no operands.
     """
 
     messages: tuple[Message, ...]
@@ -77,6 +79,8 @@ class Opening:
     grammar: str | None
     given: frozenset[str]
     stop: str
+    one_line: bool = False
+    cell: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -85,16 +89,29 @@ class Opening:
         return characters // CHARACTERS_PER_TOKEN
 
 
-def opening(job: Job, progress: Progress, target: Target, level: Level, reason: Reason) -> Opening:
+def opening(
+    job: Job,
+    progress: Progress,
+    target: Target,
+    level: Level,
+    reason: Reason,
+    *,
+    by: ForceBy = ForceBy.GRAMMAR,
+) -> Opening:
     """Make the text of a generation that goes on from what is verified."""
     due = progress.expected
     assert due is not None, "there is nothing left to write"
     scaffold = None if reason.cell is None else render.scaffold(due, reason.cell)
+    one_by_one = lines.can(target, level, by)
     tail = ""
     if target.prefill:
         progress.open_frame()
         tail = scaffold or render.stub(due)
-    grammar, given, stop = _grammar(job, progress, target, level, tail)
+    grammar, given, stop = None, frozenset[str](), ""
+    if not one_by_one or by is not ForceBy.LINES:
+        grammar, given, stop = _grammar(job, progress, target, level, tail)
+    if one_by_one and grammar is None:
+        return _one_line(job, progress, due, level, reason)
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself
     return Opening(
@@ -107,6 +124,23 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
         grammar=grammar,
         given=given if scaffold is None else given | {due.path},
         stop=stop,
+    )
+
+
+def _one_line(job: Job, progress: Progress, due: Expected, level: Level, reason: Reason) -> Opening:
+    begun = lines.begin(due, level)
+    if reason.cell is not None:
+        begun = lines.Beginning(render.scaffold(due, reason.cell), reason.cell)
+    return Opening(
+        messages=_instructed(job, reason),
+        prefix=progress.verified + begun.text,
+        tail=begun.text,
+        begun=begun.text,
+        grammar=None,
+        given=frozenset() if begun.cell is None else frozenset({due.path}),
+        stop=due.path,
+        one_line=True,
+        cell=begun.cell,
     )
 
 
@@ -166,18 +200,3 @@ def _with_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message, 
             return (*before, {**last, "content": [*parts, {"type": "text", "text": text}]})
         case _:
             return (*messages, {"role": "user", "content": text})
-
-
-def scaffold_cell(due: Expected, blamed: int | None) -> int | None:
-    """Find the cell of a line whose operands can be given: the blamed one, else the first.
-
-    None where there is none: the line has no expression, or hangs on what is not decided.
-    """
-    if due.decision is not None:
-        return None
-    able = [i for i, cell in enumerate(due.cells) if _known(cell.working)]
-    return blamed if blamed in able else next(iter(able), None)
-
-
-def _known(working: tuple[str | Hole, ...] | None) -> bool:
-    return working is not None and not any(isinstance(part, Hole) for part in working)

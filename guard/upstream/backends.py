@@ -53,6 +53,7 @@ class Backend:
             "temperature": command.temperature,
             "top_p": command.top_p,
             "seed": command.seed,
+            "stop": list(command.stop) or None,
         }
         if command.grammar is not None:
             ours[self._grammar_field()] = command.grammar

@@ -30,7 +30,7 @@ from guard.run.messages import (
     Target,
     Text,
 )
-from guard.run.opening import scaffold_cell
+from guard.run.lines import scaffold_cell
 from guard.run.overlap import ASIDES, PASSES
 from guard.run.policy import Policy
 from guard.run.run import Job, Run
