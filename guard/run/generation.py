@@ -31,11 +31,13 @@ class Generation:
     scaffold or number of the due line included. `given` are the paths whose operands the model was given,
     `scaffold` says that the due line was begun for it. It was opened for all that comes up to the step
     `stop` ("": up to the answer); `cut`: and for not a word more. `asked` is about how many tokens it was
-    given to read. `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there
-    were `since` lines; `room`: the tokens that it was given for that, None: all that are left. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
+    given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
     its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
     came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
     which it ended, "" as long as it writes.
+
+    `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there were
+    `since` lines; `room`: the tokens that it may have for that, None: all that are left.
 
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `told` is the last usage that came before the end. `cut_short` says

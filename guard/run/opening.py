@@ -68,8 +68,8 @@ class Opening:
     `prefix` travels with the request; `tail` is what it says of the line that is due, `begun` the beginning
     of that line that the model is given, there or in words. `given` are the
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
-    generation is for, "" where it goes on to the answer. `one_line`: it is for the due line and no other, begun
-    up to the value of `cell`; None: the prefix has no operands.
+    generation is for, "" where it goes on to the answer. `one_line`: it is for the due line and no other,
+    begun up to the value of `cell`; None: the prefix has no operands.
     """
 
     messages: tuple[Message, ...]

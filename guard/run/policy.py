@@ -74,10 +74,11 @@ class Policy:
     retries are counted apart. `output_tokens` is what all generations may write together, `seconds` the
     wall time of the run.
 
-    `force` says how much of each line the model is given, `force_by` how. `rules` say what to do about a violation, the defaults of `ladders` where none fits. `vary` is what a
-    retry may change of what the client asked for, `temperatures` the ones of the first, second, ... like
-    try at a step (None: as the client, else the upstream, has it; the last one counts for all further
-    ones), `seed` the first one where the client names none.
+    `force` says how much of each line the model is given, `force_by` how. `rules` say what to do about a
+    violation, the defaults of `ladders` where none fits. `vary` is what a retry may change of what the client
+    asked for, `temperatures` the ones of the first, second, ... like try at a step (None: as the client, else
+    the upstream, has it; the last one counts for all further ones), `seed` the first one where the client
+    names none.
 
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
     how what the model decides is put to the vote. `tolerant`: as the checker has it.

@@ -48,6 +48,7 @@ from guard.run.asking import Next, ask
 from guard.run.faults import Faults
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
+from guard.run.lines import scaffold_cell
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -69,7 +70,6 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.lines import scaffold_cell
 from guard.run.opening import NO_REASON, Job, Reason
 from guard.run.overlap import NO_LINE
 from guard.run.policy import Attempt, Choice, Policy
