@@ -11,14 +11,15 @@ from guard.config import Config
 from guard.config.lists import CASES, DECIDED, spell_rung
 from guard.config.policies import PolicySettings
 from guard.config.refuse import VOTED
-from guard.config.settings import Route
+from guard.config.settings import HttpUpstream, Route
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
 from guard.run import lines as one_by_one
 from guard.run.ladders import ENDS, LADDERS, Action, Ladder, named
+from guard.run.messages import Target
 from guard.run.policy import ForceBy
-from guard.upstream.backends import BACKENDS
+from guard.upstream.backends import target_for
 
 AT_A_STEP: Final = frozenset({Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD})
 _LOOPS: Final = frozenset({StepKind.LOOP, StepKind.WHILE})
@@ -275,17 +276,20 @@ def _passed(what: str, why: str) -> Mapping[str, str]:
 
 def _by_grammar(config: Config, settings: PolicySettings, name: str) -> bool:
     """Whether an upstream is held to the lines by a grammar."""
-    backend = BACKENDS.get(config.upstreams[name].kind)
-    takes = backend is not None and backend.dialect is not None
-    return takes and not _by_lines(config, settings, name)
+    return _target(config, name).dialect is not None and not _by_lines(config, settings, name)
 
 
 def _by_lines(config: Config, settings: PolicySettings, name: str) -> bool:
     """Whether each line is a generation of its own on an upstream."""
-    backend = BACKENDS.get(config.upstreams[name].kind)
-    if backend is None or (settings.force_by is ForceBy.AUTO and backend.dialect is not None):
+    target = _target(config, name)
+    if settings.force_by is ForceBy.AUTO and target.dialect is not None:
         return False
-    return one_by_one.can(backend.target(name, ""), settings.policy.force, settings.force_by)
+    return one_by_one.can(target, settings.policy.force, settings.force_by)
+
+
+def _target(config: Config, name: str) -> Target:
+    settings = config.upstreams[name]
+    return target_for(settings.kind, name, settings.model if isinstance(settings, HttpUpstream) else "")
 
 
 def _worst(

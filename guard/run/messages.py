@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -84,7 +85,7 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
-    `standby`: it is gone to only where a policy names it.
+    `standby`: it is gone to only where a policy names it. `by_model` tells what it is for another model.
     """
 
     name: str
@@ -93,6 +94,11 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
+    by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
+
+    def asked_for(self, model: str) -> Target:
+        """Give what it is where this model is asked for."""
+        return replace(self, model=model) if self.by_model is None else self.by_model(model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
