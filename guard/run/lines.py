@@ -12,6 +12,7 @@ from typing import Final
 
 from guard.dialect.lark import Level
 from guard.procedure.expected import Cell, Expected, Hole
+from guard.procedure.model import StepKind
 from guard.run.messages import Target
 from guard.run.policy import ForceBy
 from guard.trace import render
@@ -21,6 +22,9 @@ SPARE: Final = 16  # tokens that a line may have beyond what it needs
 WORDY: Final = 2  # times what it needs that it may have beside them
 
 _LEVELS: Final = frozenset({Level.OPERANDS, Level.VALUES})
+_TURNS: Final = frozenset(
+    {StepKind.BRANCH, StepKind.LOOP, StepKind.WHILE, StepKind.CHOICE, StepKind.REQUIRE, StepKind.CHECK}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,21 @@ class Beginning:
 
 def can(target: Target, level: Level, by: ForceBy) -> bool:
     """Whether lines may be asked for one by one."""
-    return target.prefill and level in _LEVELS and by is not ForceBy.GRAMMAR
+    wanted = by is ForceBy.LINES or (by is ForceBy.AUTO and not target.replays)
+    return wanted and target.prefill and level in _LEVELS
+
+
+def is_given(due: Expected) -> bool:
+    """Whether a line is all operands: what is copied, with nothing left to be computed or decided.
+
+    A small model would write `return total`. Where the procedure turns is the model's to say all the same.
+    """
+    return (
+        due.decision is None
+        and due.known
+        and due.kind not in _TURNS
+        and all(cell.bare or (cell.working is None and not cell.unwritten) for cell in due.cells)
+    )
 
 
 def begin(due: Expected, level: Level) -> Beginning:

@@ -85,7 +85,8 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
-    `standby`: it is gone to only where a policy names it. `by_model` tells what it is for another model.
+    `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
+    it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
+    replays: bool = False
     by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
 
     def asked_for(self, model: str) -> Target:

@@ -48,7 +48,7 @@ from guard.run.asking import Next, ask
 from guard.run.faults import Faults
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
-from guard.run.lines import scaffold_cell
+from guard.run.lines import can, is_given, scaffold_cell
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -72,7 +72,7 @@ from guard.run.messages import (
 )
 from guard.run.opening import NO_REASON, Job, Reason
 from guard.run.overlap import NO_LINE
-from guard.run.policy import Attempt, Choice, Policy
+from guard.run.policy import Attempt, Choice, ForceBy, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
@@ -464,6 +464,9 @@ class Run:
         self._polls.settle(self._progress)
         if self._policy.force is Level.VALUES:
             commands += self._write(StepClass.COMPUTED)
+        elif self._by_lines(strategy):
+            while (due := self._progress.expected) is not None and is_given(due):
+                commands += map(Observe, self._progress.write(StepClass.SCAFFOLDED))
         if self._progress.failed is not None:
             return commands + self._procedure_failed(None)
         commands += self._deliver()
@@ -472,6 +475,12 @@ class Run:
         if self._left <= 0:
             return [*commands, self._out_of_tokens()]
         return [*commands, self._open(strategy, counted=counted, reason=reason)]
+
+    def _by_lines(self, strategy: Strategy) -> bool:
+        """Whether the next generation is for one line, as far as that is known before it is opened."""
+        target, by = self._targets[self._upstream], self._policy.force_by
+        sure = by is ForceBy.LINES or target.dialect is None or strategy is Strategy.LINE
+        return sure and can(target, self._policy.force, by)
 
     def _write(self, step_class: StepClass, *, only_one: bool = False) -> list[Command]:
         commands: list[Command] = []
