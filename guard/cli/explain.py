@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from guard.cli.terminal import Style, Terminal
@@ -11,7 +11,7 @@ from guard.config import Config
 from guard.config.lists import CASES, DECIDED, spell_rung
 from guard.config.policies import PolicySettings
 from guard.config.refuse import VOTED
-from guard.config.settings import HttpUpstream, Route
+from guard.config.settings import Route, ServedUpstream
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
@@ -288,8 +288,11 @@ def _by_lines(config: Config, settings: PolicySettings, name: str) -> bool:
 
 
 def _target(config: Config, name: str) -> Target:
-    settings = config.upstreams[name]
-    return target_for(settings.kind, name, settings.model if isinstance(settings, HttpUpstream) else "")
+    """Say what an upstream can do, for the model that it is configured with."""
+    upstream = config.upstreams[name]
+    changes = upstream.capabilities.changes if isinstance(upstream, ServedUpstream) else None
+    model = upstream.model if isinstance(upstream, ServedUpstream) else ""
+    return replace(target_for(upstream.kind, name, model, changes), replays=upstream.kind == "scripted")
 
 
 def _worst(

@@ -81,7 +81,8 @@ class Policy:
     names none.
 
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
-    how what the model decides is put to the vote. `tolerant`: as the checker has it.
+    how what the model decides is put to the vote. `tolerant`: as the checker has it. `relay_thoughts`:
+    whether the client gets what models think.
     """
 
     attempts: int = 12
@@ -100,6 +101,7 @@ class Policy:
     tolerant: bool = False
     race: int = 1
     votes: Votes | None = None
+    relay_thoughts: bool = False
 
     @property
     def releases(self) -> bool:
