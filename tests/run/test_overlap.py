@@ -17,6 +17,7 @@ from guard.procedure.expected import Expected
 from guard.procedure.types import Value
 from guard.procedure.values import spell
 from guard.run.ladders import Action, always
+from guard.run.lines import scaffold_cell
 from guard.run.messages import (
     Command,
     Emit,
@@ -30,7 +31,6 @@ from guard.run.messages import (
     Target,
     Text,
 )
-from guard.run.opening import scaffold_cell
 from guard.run.overlap import ASIDES, PASSES
 from guard.run.policy import Policy
 from guard.run.run import Job, Run
