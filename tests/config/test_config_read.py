@@ -431,6 +431,12 @@ def test_a_number_that_makes_no_sense_is_refused(folder: Path, text: str, key: s
     assert list(problems(folder, text)) == [key]
 
 
+@pytest.mark.parametrize("written", ["", "5", "[a]", "{votes: true}"])
+def test_what_is_no_section_is_refused_in_words_of_the_file(folder: Path, written: str) -> None:
+    [found] = problems(folder, f"policies: {{a: {written}}}").values()
+    assert "expected" in found or "should be a mapping of keys to values, found" in found
+
+
 def test_numbers_may_come_from_variables(folder: Path) -> None:
     config = read(folder, "policies: {a: {attempts: '${N}', seconds: '${S}'}}", {"N": "3", "S": "1.5"})
     assert (config.policies["a"].attempts, config.policies["a"].seconds) == (3, 1.5)
