@@ -247,7 +247,7 @@ _WORDS = {
     "valid list": "valid tuple",
     "List should have at least 1 item": "Tuple should have at least 1 item after validation",
 }
-_CLASS: Final = re.compile(r" or instance of \w+")  # of ours, which stands in no file
+_CLASS = re.compile(r" or instance of \w+")  # of ours, which stands in no file
 
 
 def _problem(details: Mapping[str, Any], raw: object) -> tuple[str, str]:

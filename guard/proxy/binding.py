@@ -323,7 +323,7 @@ def _asked(raw: Mapping[str, Any], field: str, header: str | None, spelled: str)
 
 
 def _forbidden(what: str, asked: str, among: Iterable[str], brought_by: str | None = None) -> RequestError:
-    """Refuse a policy or a mode; `brought_by` is the policy that has the mode, where only that was asked for."""
+    """Refuse a policy or a mode; `brought_by` is the policy that has it, where only that was asked for."""
     because = "" if brought_by is None else f", and policy {brought_by!r} has it"
     return RequestError(
         f"{what} {asked!r} is not allowed here by the configuration{because}; allowed: {_listed(among)}",
