@@ -47,7 +47,7 @@ def rejected(procedure: str, kind: Kind, step: str, why: str) -> RunError:
 
 
 def out_of_tokens(procedure: str, step: str, limit: int, *, field: str | None) -> RunError:
-    """Say that the tokens did not suffice. `field`: by which the client has limited them; None: the policy."""
+    """Say that the tokens did not suffice. `field`: by which the client limited them; None: the policy."""
     more = "they are those of the policy (output_tokens)" if field is None else f"allow more with {field}"
     return RunError(
         status=422,
