@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
 from typing import Final
@@ -307,7 +307,7 @@ class Stopwatch:
 
     def target_for(self, model: str) -> Target:
         """Give what a run has to know where this model is asked for."""
-        return replace(self.target, model=model)
+        return self.target.asked_for(model)
 
     @property
     def first_s(self) -> float:

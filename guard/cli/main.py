@@ -9,34 +9,40 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
-import json
 import logging
 import os
-import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 
 from guard.check.checker import Checker
 from guard.check.report import Report, report
 from guard.check.verdict import Verdict
-from guard.cli import demo, policy, probe
+from guard.cli import demo, grammar, policy, probe
+from guard.cli.given import (
+    SHOWN_NONCE,
+    chosen,
+    given_values,
+    json_object,
+    library_of,
+    nonce,
+    procedure_arguments,
+    procedure_text,
+    program_of,
+    read_text,
+    root_argument,
+)
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
-from guard.config.folder import Folder, decoded
 from guard.engine import read_clock
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
-from guard.procedure.execute import Program, reference
-from guard.procedure.expected import EndKind, Form
+from guard.procedure.execute import reference
+from guard.procedure.expected import EndKind
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
-from guard.procedure.load import Library, load
-from guard.procedure.numbers import DIGITS
-from guard.procedure.types import Value
 from guard.proxy.app import Addresses, run
 from guard.source import Source
 from guard.trace import prompt, render
@@ -44,8 +50,6 @@ from guard.upstream import model
 from guard.upstream.local import require_runtime
 
 OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
-MAX_TEXT = 40_000_000  # bytes of a file or of standard input: more than a checker reads
-SHOWN_NONCE = "3fa92c"  # in what is printed for people to read; requests draw their own
 
 _EXIT_CODES = """exit codes:
   0  done, or the trace passed
@@ -120,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
 
     lint = add("lint", _lint, "check procedure files, all problems at once")
     lint.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
-    _root_argument(lint)
+    root_argument(lint)
     lint.add_argument("--json", action="store_true", help="problems as JSON")
 
     fmt = add("fmt", _fmt, "lay procedure files out canonically, in place")
@@ -128,12 +132,12 @@ def _parser() -> argparse.ArgumentParser:
     fmt.add_argument("--check", action="store_true", help="change nothing, name the files that would change")
 
     show = add("show", _show, "print the numbered procedure and the prompt as the model gets them")
-    _procedure_arguments(show)
+    procedure_arguments(show)
     show.add_argument("--inputs", metavar="JSON", help="the inputs to show; default: those of its example")
     show.add_argument("--json", action="store_true", help="as JSON")
 
     trace = add("trace", _trace, "print the reference trace")
-    _procedure_arguments(trace)
+    procedure_arguments(trace)
     trace.add_argument(
         "--inputs", metavar="JSON", help="the inputs, a JSON object, or @FILE; default: those of its example"
     )
@@ -143,23 +147,25 @@ def _parser() -> argparse.ArgumentParser:
         help="the values that the model would decide, a JSON object, or @FILE; default: those of its example",
     )
     trace.add_argument(
-        "--nonce", metavar="N", type=_nonce, default=SHOWN_NONCE, help="six hex digits (default %(default)s)"
+        "--nonce", metavar="N", type=nonce, default=SHOWN_NONCE, help="six hex digits (default %(default)s)"
     )
     trace.add_argument("--json", action="store_true", help="as JSON: trace, end, answer, steps")
 
     check = add("check", _check, "check a written trace and list every violation")
-    _procedure_arguments(check)
+    procedure_arguments(check)
     check.add_argument("--inputs", metavar="JSON", default="{}", help="the inputs, a JSON object, or @FILE")
     check.add_argument(
         "--trace", metavar="FILE", required=True, help="the response to check; - for standard input"
     )
     check.add_argument(
-        "--nonce", metavar="N", type=_nonce, help="the nonce it must carry; without it any is taken"
+        "--nonce", metavar="N", type=nonce, help="the nonce it must carry; without it any is taken"
     )
     check.add_argument(
         "--tolerant", action="store_true", help="leave out what is no line of a trace: a preamble, prose"
     )
     check.add_argument("--json", action="store_true", help="as JSON: verdict, violations, steps, fidelity")
+
+    grammar.add_arguments(commands.add_parser("grammar", help="print the grammar that a model is held to"))
 
     config = commands.add_parser("config", help="look after the configuration")
     config_commands = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -181,128 +187,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _procedure_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="F", type=Path, help="a procedure file")
-    parser.add_argument(
-        "--procedure", metavar="NAME", help="which one; default: the only one that no other carries out"
-    )
-    _root_argument(parser)
-    parser.add_argument(
-        "--form",
-        type=Form,
-        choices=list(Form),
-        default=Form.WORK,
-        metavar="|".join(Form),
-        help="what a line of a trace shows (default %(default)s)",
-    )
-
-
-def _root_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--root", metavar="DIR", type=Path, help="the folder that imports stay in; default: the file's own"
-    )
-
-
-def _nonce(text: str) -> str:
-    if not re.fullmatch("[0-9a-f]{6}", text):
-        raise argparse.ArgumentTypeError(f"expected six hex digits such as {SHOWN_NONCE}, found {text!r}")
-    return text
-
-
-# --- what is read --------------------------------------------------------------------------------
-
-
-def _text(file: str | Path) -> str:
-    """Give a file's text, `-` for standard input, as it stands there but for a byte order mark.
-
-    Raises `ValueError`, which says what is wrong with it.
-    """
-    try:
-        if file == "-":
-            return decoded(sys.stdin.buffer.read(MAX_TEXT + 1), MAX_TEXT)
-        with Path(file).open("rb") as opened:  # a device has no end, and a file may be larger than the memory
-            data = opened.read(MAX_TEXT + 1)
-    except OSError as error:
-        raise ValueError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
-    return decoded(data, MAX_TEXT)
-
-
-def _written(file: Path) -> str:
-    """Give the text of a procedure file. Raises `ProcedureError` where it cannot be read."""
-    try:
-        return _text(file)
-    except ValueError as error:
-        raise ProcedureError([Problem(file=str(file), line=1, column=1, message=str(error))]) from None
-
-
-def _library(file: Path, root: Path | None) -> Library:
-    """Load a procedure file; what it imports is below the folder `root`, by default its own."""
-    inside = file.parent if root is None else root
-    try:
-        path = Path(os.path.normpath(file.absolute())).relative_to(os.path.normpath(inside.absolute()))
-    except ValueError:
-        raise RequestError(f"--root: {file} is not below {inside}") from None
-    return load(_written(file), str(file), files=Folder(inside), path=path.as_posix())
-
-
-def _program(arguments: argparse.Namespace) -> Program:
-    """Give the procedure that is to be run. Raises `ConversationError` where it cannot be."""
-    program = _chosen(_library(arguments.file, arguments.root), arguments)
-    program.require_runnable()
-    return program
-
-
-def _chosen(library: Library, arguments: argparse.Namespace) -> Program:
-    return _named(library, arguments).in_form(arguments.form)
-
-
-def _named(library: Library, arguments: argparse.Namespace) -> Program:
-    programs = library.procedures
-    if arguments.procedure in programs:
-        return programs[arguments.procedure]
-    names = ", ".join(programs)
-    if arguments.procedure:
-        raise RequestError(f"{arguments.file}: has no procedure {arguments.procedure!r}; it has {names}")
-    if not programs:
-        raise RequestError(f"{arguments.file}: has no procedure, only what others import")
-    inner = {name for program in programs.values() for name in program.callees}
-    outer = [program for name, program in programs.items() if name not in inner]
-    if len(outer) != 1:
-        raise RequestError(
-            f"{arguments.file}: has several procedures ({names}); say which with --procedure NAME"
-        )
-    return outer[0]
-
-
-def _json_object(text: str, option: str) -> dict[str, object]:
-    """Read an object from JSON text or `@FILE`; numbers with a point stay exact."""
-    try:
-        text = _text(text[1:]) if text.startswith("@") else text
-        value = json.loads(text, parse_float=Decimal, parse_int=_whole, object_pairs_hook=_once)
-    except ValueError as error:
-        raise RequestError(f"{option}: expected a JSON object or @FILE: {error}") from None
-    except RecursionError:
-        raise RequestError(f"{option}: expected a JSON object, found one that is nested too deeply") from None
-    if not isinstance(value, dict):
-        raise RequestError(f"{option}: expected a JSON object, found {cut(text, 60)!r}")
-    return value
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make an object of its members, each of which may be given once."""
-    members: dict[str, object] = {}
-    for name, value in pairs:
-        if name in members:
-            raise ValueError(f"{name!r} is given twice")
-        members[name] = value
-    return members
-
-
-def _whole(digits: str) -> int:
-    """Convert at most as many digits as show that the number is too long."""
-    return int(digits[: DIGITS + 2])
-
-
 # --- commands ------------------------------------------------------------------------------------
 
 
@@ -310,7 +194,7 @@ def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
     problems: list[Problem] = []
     for file in arguments.files:
         try:
-            found = _library(file, arguments.root).warnings
+            found = library_of(file, arguments.root).warnings
         except ProcedureError as error:
             found = (*error.problems, *error.warnings)
         problems += [problem for problem in found if problem not in problems]  # files may share imports
@@ -331,7 +215,7 @@ def _fmt(arguments: argparse.Namespace, out: Terminal) -> int:
     changed = 0
     for file in arguments.files:
         try:
-            laid_out = formatted(_written(file), str(file)).encode()
+            laid_out = formatted(procedure_text(file), str(file)).encode()
         except ProcedureError as error:
             problems.extend(error.problems)
             continue
@@ -361,13 +245,13 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 def _show(arguments: argparse.Namespace, out: Terminal) -> int:
-    library = _library(arguments.file, arguments.root)
-    program = _chosen(library, arguments)
+    library = library_of(arguments.file, arguments.root)
+    program = chosen(library, arguments)
     given = arguments.inputs
     inputs = (
         program.example_inputs
         if given is None
-        else program.accept(_json_object(given, "--inputs"), read_clock())
+        else program.accept(json_object(given, "--inputs"), read_clock())
     )
     run = not program.tool_steps
     instructions = prompt.instructions(program) if run else None
@@ -403,21 +287,9 @@ def _show(arguments: argparse.Namespace, out: Terminal) -> int:
     return OK
 
 
-def _given(program: Program, arguments: argparse.Namespace) -> tuple[dict[str, Value], dict[str, Value]]:
-    """Give inputs and decisions: those of the command line, else those of the example."""
-    raw, decide = arguments.inputs, arguments.decide
-    inputs = program.example_inputs if raw is None else None
-    if inputs is None:
-        inputs = program.accept(_json_object(raw or "{}", "--inputs"), read_clock())
-    decisions = program.example_decisions if raw is None and decide is None else None
-    if decisions is None:
-        decisions = program.decide(_json_object(decide or "{}", "--decide"))
-    return inputs, decisions
-
-
 def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
-    program = _program(arguments)
-    inputs, decisions = _given(program, arguments)
+    program = program_of(arguments)
+    inputs, decisions = given_values(program, arguments)
     steps, ending = reference(program, inputs, decisions)
     text = render.trace(program, steps, arguments.nonce)
     failed = ending.kind is EndKind.FAILED
@@ -434,8 +306,8 @@ def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
 
 
 def _check(arguments: argparse.Namespace, out: Terminal) -> int:
-    program = _program(arguments)
-    inputs = program.accept(_json_object(arguments.inputs, "--inputs"))
+    program = program_of(arguments)
+    inputs = program.accept(json_object(arguments.inputs, "--inputs"))
     response = _response(arguments.trace)
     checker = Checker(
         program,
@@ -456,7 +328,7 @@ def _check(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _response(file: str) -> str:
     try:
-        return _text(file)
+        return read_text(file)
     except ValueError as error:
         raise RequestError(f"--trace: {file} {error}") from None
 

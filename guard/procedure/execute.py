@@ -7,7 +7,7 @@ a `Program` may be shared by any number of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -186,19 +186,32 @@ def reference(
     `decisions` are by variable, or by path (`5[2].1`), which goes first. Raises `RequestError` naming a
     decision that is missing or may not stand.
     """
-    execution = program.execute(inputs)
     steps: list[tuple[Expected, Value]] = []
+    carried = carried_out(program, inputs, decisions)
+    while True:
+        try:
+            steps.append(next(carried))
+        except StopIteration as stop:
+            ending: Ending = stop.value
+            return steps, ending
+
+
+def carried_out(
+    program: Program, inputs: Mapping[str, Value], decisions: Mapping[str, Value]
+) -> Generator[tuple[Expected, Value], None, Ending]:
+    """Execute a program step by step, as `reference` does, which wants the decisions of all steps."""
+    execution = program.execute(inputs)
     sent: Value | None = None
     while True:
         try:
             expected = execution.send(sent)
         except StopIteration as stop:
             ending: Ending = stop.value
-            return steps, ending
+            return ending
         sent = _decision(expected, decisions) if expected.decision is not None else None
         value = expected.value if sent is None else sent
         assert not isinstance(value, Unknown)
-        steps.append((expected, value))
+        yield expected, value
 
 
 def _decision(expected: Expected, decisions: Mapping[str, Value]) -> Value:

@@ -1,0 +1,144 @@
+"""`stepguard grammar` prints what a run sends, and says what does not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from guard.cli import main
+from guard.cli.grammar import CONTINUED, DIALECTS
+from guard.dialect.lark import Level
+from guard.procedure.execute import reference
+from guard.procedure.load import load
+from guard.run.messages import Open, Target, Text
+from guard.run.policy import Policy
+from guard.run.run import Job, Run
+from guard.trace import render
+from guard.upstream.proven import refused
+
+ROOT = Path(__file__).parent.parent.parent
+CHAIN = ROOT / "examples/quickstart/chain.proc"
+INVOICE = ROOT / "examples/invoice/invoice.proc"
+NONCE = "3fa92c"
+
+
+def opened(file: Path, after: int, target: Target, level: Level) -> Open:
+    """What a run of the example sends when it goes on behind so many right lines and one wrong."""
+    program = load(file.read_text(), str(file)).procedures[file.stem]
+    inputs, decisions = program.example_inputs, program.example_decisions
+    assert inputs is not None
+    steps, _ = reference(program, inputs, decisions or {})
+    run = Run(Job(program=program, inputs=inputs, messages=(), nonce=NONCE), Policy(force=level), [target])
+    (command,) = run.start()
+    assert isinstance(command, Open)
+    if after:
+        lines = render.trace(program, steps[:after], NONCE).splitlines(keepends=True)[:-1]
+        text = "".join(lines).removeprefix(command.prefix)
+        run.handle(Text(text))
+        *_, command = run.handle(Text("wrong\n"))
+        assert isinstance(command, Open)
+    return command
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["grammar", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openai"])
+@pytest.mark.parametrize("after", [0, 4])
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
+@pytest.mark.parametrize("prefill", [True, False])
+def test_what_is_printed_is_what_a_run_sends(
+    capsys: pytest.CaptureFixture[str], dialect: str, after: int, level: Level, prefill: bool
+) -> None:
+    target = Target(name="u", model="m", prefill=prefill, dialect=DIALECTS[dialect])
+    sent = opened(CHAIN, after, target, level)
+    arguments = [str(CHAIN), "--dialect", dialect, "--level", level, "--json"]
+    arguments += ["--prefill" if prefill else "--no-prefill"]
+    arguments += ["--after", str(after)] if after else []
+    if sent.grammar is None:
+        assert main(["grammar", *arguments]) == 2
+        assert "cannot say" in capsys.readouterr().err
+        return
+    found = json.loads(printed(capsys, *arguments))
+    assert (found["grammar"], found["prefix"], found["refused"]) == (sent.grammar, sent.prefix, None)
+
+
+def test_the_text_alone_is_printed_byte_for_byte(capsys: pytest.CaptureFixture[str]) -> None:
+    target = Target(name="u", model="m", prefill=True, dialect=DIALECTS["gbnf"])
+    assert (
+        printed(capsys, str(CHAIN), "--dialect", "gbnf") == opened(CHAIN, 0, target, Level.OPERANDS).grammar
+    )
+
+
+def test_the_notation_says_whether_the_server_goes_on_from_a_prefix(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, dialect in DIALECTS.items():
+        found = json.loads(printed(capsys, str(CHAIN), "--dialect", name, "--after", "2", "--json"))
+        assert bool(found["prefix"]) is (dialect in CONTINUED)
+
+
+def test_openai_gets_the_format_of_its_custom_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    lark = printed(capsys, str(CHAIN), "--dialect", "lark")
+    text = printed(capsys, str(CHAIN), "--dialect", "openai")
+    assert json.dumps(lark) in text
+
+
+def test_decisions_are_wanted_only_up_to_the_step(capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = ["--inputs", '{"note": "12 hinges at 3.35", "order_date": "2026-06-01"}']
+    start = ["grammar", str(INVOICE), "--dialect", "gbnf", *inputs]
+    assert main(start) == 0
+    assert main([*start, "--after", "1"]) == 2
+    assert "no decision for" in capsys.readouterr().err
+
+
+def test_what_the_guard_writes_itself_is_no_part_of_the_grammar(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grammar", str(CHAIN), "--dialect", "gbnf", "--level", "values"]) == 0
+    assert "sends nothing" in capsys.readouterr().err
+    assert main(["grammar", str(INVOICE), "--dialect", "gbnf", "--level", "values"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--after", "77"], "--after: the trace has no step '77'"),
+        (["--after", "9"], "--after: nothing is left to write behind step 9"),
+        (["--inputs", "{}"], "input"),
+        (["--inputs", "["], "--inputs: expected a JSON object"),
+        (["--procedure", "nobody"], "has no procedure 'nobody'"),
+    ],
+)
+def test_what_does_not_fit_is_said(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(["grammar", str(CHAIN), "--dialect", "gbnf", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_procedure_that_fails_leaves_nothing_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.proc"
+    file.write_text("procedure p(a: int) -> int\n  b = a + 1\n  c = 7 div (b - 1)\n  return c\n")
+    assert main(["grammar", str(file), "--dialect", "gbnf", "--inputs", '{"a": 0}', "--after", "1"]) == 2
+    assert "--after: the procedure fails at step 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("dialect", "grammar"),
+    [
+        ("lark", "start: s1\n"),
+        ("llguidance", "%llguidance {}\nstart: [\n"),
+        ("gbnf", "root ::= (\n"),
+        ("xgrammar", "root ::= s1\n"),
+        ("json-schema", '{"type": "nothing"}'),
+        ("regex", "(a"),
+    ],
+)
+def test_a_bad_grammar_is_refused_with_the_reason(dialect: str, grammar: str) -> None:
+    assert refused(DIALECTS[dialect], grammar)
