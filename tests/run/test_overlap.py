@@ -35,7 +35,7 @@ from guard.run.overlap import ASIDES, PASSES
 from guard.run.policy import Policy
 from guard.run.run import Job, Run
 from guard.trace import render
-from guard.trace.parser import LIMITS
+from guard.trace.lines import LIMITS
 from tests.run.procedures import (
     ASIDE,
     DIALOGUE,
