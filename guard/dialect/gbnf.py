@@ -1,9 +1,10 @@
 r"""A grammar in llama.cpp's notation, GBNF.
 
 llama.cpp takes no `_` in names, no left recursion, no `{,m}`, and no `|` at the start of a line; escapes
-are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error. It counts what a
-repetition repeats, with all repetitions inside, and takes no more than 2,000: what is repeated is the name
-of a rule here, which counts as one.
+are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error. XGrammar, which reads
+the same text as EBNF, takes all hexadecimal digits behind `\x` for its own, so that is never written.
+llama.cpp counts what a repetition repeats, with all repetitions inside, and takes no more than 2,000: what is
+repeated is the name of a rule here, which counts as one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from guard.dialect.tree import (
 )
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"}
+_CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\u002D", "^": "\\u005E"}
 
 
 def gbnf(grammar: Grammar) -> str:
@@ -104,8 +105,6 @@ def _escape(char: str, escapes: dict[str, str]) -> str:
 
 
 def _hexadecimal(code: int) -> str:
-    if code <= 0xFF:
-        return f"\\x{code:02X}"
     return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 

@@ -34,7 +34,7 @@ READERS: Final[dict[Dialect, Callable[[str], Llama | LLGuidance | XGrammar]]] = 
     Dialect.LARK: XGrammar.lark,
     Dialect.XGRAMMAR: XGrammar.ebnf,
 }
-HOSTILE: Final = 'a"b\\c\n\t\r[d]^-\x01\x7f\x85\u2028\U0001f600é&&~~--||[[#/::=$%{1}'
+HOSTILE: Final = '\x01a\x7fF"b\u20289::=d\\c\n\t\r[d]^-\x01\x7f\x85\u2028\U0001f600é&&~~--||[[#/::=$%{1}'
 NAME: Final = re.compile(r"^([^\s:]+)(?: ::=|:) ", re.MULTILINE)
 MOST: Final = 500  # bytes that are written by a grammar
 # What a model may still do wrong where a grammar is kept to.

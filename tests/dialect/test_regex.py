@@ -20,7 +20,7 @@ from tests.strategies import Sample, mutants, samples
 pytestmark = pytest.mark.usefixtures("engines")
 some = settings(max_examples=40, deadline=None)
 
-HOSTILE = 'a"b\\c\n\t\r[d]^-\x01\x7f\x85\u2028\U0001f600é&&~~--||[[#/::=$%{1}(?<=x)\\1'
+HOSTILE = '\x01a\x7fF"b\u20289::=d\\c\n\t\r[d]^-\x01\x7f\x85\u2028\U0001f600é&&~~--||[[#/::=$%{1}(?<=x)\\1'
 ESCAPED = re.compile(r"\\([^A-Za-z0-9]|[nrt]|x[0-9a-f]{2})")
 AROUND = re.compile(r"\(\?|\\")
 
@@ -80,8 +80,10 @@ def test_a_mutant_is_taken_where_the_grammar_takes_it(
 @pytest.mark.parametrize("at", range(len(HOSTILE)))
 def test_any_character_survives_as_text_and_in_a_class(at: int) -> None:
     char = HOSTILE[at]
+    alone = Chars(((char, char),))
     same = Chars(((char, char), ("~", "~"), ("&", "&")))
-    node = sequence(Literal(HOSTILE), choice(same, Literal("Ω")), Chars(same.ranges, negated=True))
+    not_any = sequence(Chars(same.ranges, negated=True), Repeat(Chars(alone.ranges, negated=True), 0, 1))
+    node = sequence(Literal(HOSTILE), choice(alone, same, Literal("Ω")), not_any)
     expression = regex(Grammar(node, {}))
     assert expression is not None
     assert takes(expression, f"{HOSTILE}{char}Ω")
