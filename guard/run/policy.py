@@ -72,7 +72,8 @@ class Policy:
     ones), `seed` the first one where the client names none.
 
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
-    how what the model decides is put to the vote. `tolerant`: as the checker has it.
+    how what the model decides is put to the vote. `tolerant`: as the checker has it. `relay_thoughts`:
+    whether the client gets what models think.
     """
 
     attempts: int = 12
@@ -90,6 +91,7 @@ class Policy:
     tolerant: bool = False
     race: int = 1
     votes: Votes | None = None
+    relay_thoughts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

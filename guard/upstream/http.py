@@ -117,6 +117,8 @@ class HttpUpstream:
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,
+            reasoning=backend.reasoning_fields,
+            thinks=backend.thinks,
             members=command.grammar is not None and backend.dialect is Dialect.JSON_SCHEMA,
         )
         response: aiohttp.ClientResponse | None = None
@@ -153,7 +155,7 @@ class HttpUpstream:
         try:
             response = await self._pool().request(
                 request.method,
-                self._url(request.path),
+                self.url(request.path),
                 headers=headers,
                 data=_payload(request.body),
                 timeout=timeout,
@@ -202,7 +204,7 @@ class HttpUpstream:
             connection = SimpleNamespace(reused=False)
             try:
                 return await self._pool().post(
-                    self._url("/chat/completions"),
+                    self.url("/chat/completions"),
                     data=_payload(asked),
                     headers=headers,
                     timeout=timeout,
@@ -231,7 +233,7 @@ class HttpUpstream:
             )
         return self._session
 
-    def _url(self, path: str) -> URL:
+    def url(self, path: str) -> URL:
         """An address below `base_url`, escapes kept as they are."""
         segments = unquote(path.partition("?")[0]).replace("\\", "/").split("/")
         if ".." in segments or "." in segments:
