@@ -45,8 +45,8 @@ def written(node: Node, **rules: Node) -> str:
     ("node", "text"),
     [
         (Literal('say "x" \\ \n'), r'root ::= "say \"x\" \\ \n"'),
-        (Chars((("a", "z"), ("-", "-"), ("^", "^"), ("]", "]"))), r"root ::= [a-z\u002D\u005E\]]"),
-        (Chars((("\x00", "\x1f"),), negated=True), r"root ::= [^\u0000-\u001F]"),
+        (Chars((("a", "z"), ("-", "-"), ("^", "^"), ("]", "]"))), r"root ::= [a-z\]\x2D\x5E]"),
+        (Chars((("\x00", "\x1f"),), negated=True), r"root ::= [^\x00-\x1F]"),
         (choice(Literal("a"), sequence(Literal("b"), Rule("b"))), 'root ::= "a" | "b" b'),
         (optional(choice(Literal("a"), Literal("b"))), 'root ::= ("a" | "b")?'),
         (optional(Repeat(Literal("a"), 2, 3)), 'root ::= ("a"{2,3})?'),
