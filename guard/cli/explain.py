@@ -64,7 +64,7 @@ class Use:
     model: str
     by: str
     mode: str
-    modes: Sequence[str]
+    modes: Sequence[str]  # that the client may ask for besides
     procedure: str | None
     upstreams: Sequence[str]
     passed_over: Sequence[Mapping[str, str]]
@@ -89,10 +89,16 @@ def explain(config: Config, name: str, settings: PolicySettings) -> Explanation:
     """Explain a policy of a configuration."""
     return Explanation(
         policy=name,
-        settings={**settings.model_dump(mode="json"), "vary": sorted(settings.vary)},
+        settings={**settings.model_dump(mode="json"), "vary": sorted(settings.vary), **_forced(settings)},
         table=tuple(_table(settings)),
         routes=tuple(_uses(config, name, settings)),
     )
+
+
+def _forced(settings: PolicySettings) -> Mapping[str, str]:
+    """Give the two keys of which each says something of the other, as they count together."""
+    force = settings.policy.force
+    return {"compute": "guard" if force is Level.VALUES else "model", "force": force.value}
 
 
 # --- the decision table --------------------------------------------------------------------------
@@ -151,10 +157,20 @@ def _uses(config: Config, name: str, settings: PolicySettings) -> Iterator[Use]:
     for index, route in enumerate(config.routes):
         by = _by(config, route, name)
         if by is not None and (route.procedure or by != "client" or name in (route.policies or ())):
-            mode = route.mode or settings.mode or defaults.mode
-            yield _use(config, settings, by=by, mode=mode, route=route, place=f"routes[{index}]")
+            mode, place = route.mode or settings.mode or defaults.mode, f"routes[{index}]"
+            yield _use(config, settings, by=by, mode=mode, route=route, place=place)
+            if mode != "enforce" and _may_enforce(settings, route.modes, free=route.override):
+                yield _use(config, settings, by="client", mode="enforce", route=route, place=place)
     by = "default" if name == defaults.policy else "client"
-    yield _use(config, settings, by=by, mode=settings.mode or defaults.mode)
+    mode = settings.mode or defaults.mode
+    yield _use(config, settings, by=by, mode=mode)
+    if mode != "enforce" and _may_enforce(settings, (), free=defaults.unbound == "pass"):
+        yield _use(config, settings, by="client", mode="enforce")
+
+
+def _may_enforce(settings: PolicySettings, modes: Sequence[str], *, free: bool) -> bool:
+    """Whether a client may have a policy enforced that by itself is not."""
+    return settings.deliver != "pass_through" and (free or "enforce" in modes)
 
 
 def _by(config: Config, route: Route, name: str) -> str | None:
@@ -184,7 +200,7 @@ def _use(
         model=route.model if route else "",
         by=by,
         mode=mode,
-        modes=tuple(route.modes) if route else (),
+        modes=tuple(one for one in route.modes if one != mode) if route else (),
         procedure=program.name if program else None,
         upstreams=upstreams,
         passed_over=tuple(_passed_over(config, settings, mode, upstreams, program)),
@@ -383,7 +399,7 @@ def _spell(action: Mapping[str, object]) -> str:
 def _limits(settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     caps, votes, vary = settings["attempts_per_upstream"], settings["votes"], settings["vary"]
     temperatures = settings["temperatures"]
-    force = "values" if settings["compute"] == "guard" else settings["force"]
+    force = settings["force"]
     schedule = ", ".join("as asked for" if one is None else f"{one:g}" for one in temperatures)
     return {
         "Limits of one request": [

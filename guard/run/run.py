@@ -564,7 +564,13 @@ class Run:
         return self._finish(Outcome.REJECTED, error=error)
 
     def _out_of_tokens(self) -> Finish:
-        error = endings.out_of_tokens(self._job.program.name, self._due, self._limit)
+        clients = self._limit < self._policy.output_tokens
+        error = endings.out_of_tokens(
+            self._job.program.name,
+            self._due,
+            self._limit,
+            field=self._job.budget_field if clients else None,
+        )
         return self._finish(Outcome.REJECTED, error=error, finish_reason="length")
 
     def _finish(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -179,6 +180,39 @@ def test_the_settings_are_those_that_count(config: str, capsys: pytest.CaptureFi
     assert (settings["attempts"], settings["compute"], settings["votes"]["most"]) == (6, "guard", 5)
     assert settings["rules"] == []
     assert set(settings) == set(PolicySettings.model_fields)
+
+
+@pytest.mark.parametrize("written", ["{compute: guard}", "{force: values}"])
+def test_who_computes_and_what_is_forced_are_told_as_they_count_together(written: str) -> None:
+    named = PolicySettings.model_validate(yaml.safe_load(written))
+    told = explain(Config(), "a", named).settings
+    assert (told["compute"], told["force"]) == ("guard", "values")
+
+
+@pytest.mark.parametrize(
+    ("route", "defaults", "enforced"),
+    [
+        ("modes: [enforce]", "unbound: refuse", ["routes[0]"]),
+        ("override: true", "unbound: refuse", ["routes[0]"]),
+        ("modes: [off]", "unbound: pass", [""]),
+        ("modes: [off]", "unbound: refuse", []),
+        ("mode: enforce", "unbound: refuse", ["routes[0]"]),
+    ],
+)
+def test_what_is_enforced_only_where_a_client_asks_for_it_is_explained_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], route: str, defaults: str, enforced: list[str]
+) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text(
+        'upstreams: {main: {kind: generic, base_url: "http://127.0.0.1:9/v1"}}\n'
+        "policies: {tried: {mode: observe, actions: [fallback, reject]}}\n"
+        f"routes: [{{model: a, procedure: chain, policy: tried, {route}}}]\n"
+        f"defaults: {{{defaults}}}\n"
+    )
+    routes = told(str(file), "tried", capsys)["routes"]
+    found = [one for one in routes if one["mode"] == "enforce"]
+    assert [one["route"] for one in found] == enforced
+    assert all(set(passed_over(one)) == {"fallback"} for one in found)
 
 
 def test_it_is_told_in_words_of_at_most_80_columns(config: str, capsys: pytest.CaptureFixture[str]) -> None:
