@@ -11,7 +11,7 @@ from guard.config import Config
 from guard.config.lists import CASES, DECIDED, spell_rung
 from guard.config.policies import PolicySettings
 from guard.config.refuse import VOTED
-from guard.config.settings import Route, ServedUpstream
+from guard.config.settings import AbleUpstream, Route, ServedUpstream
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
@@ -290,7 +290,7 @@ def _by_lines(config: Config, settings: PolicySettings, name: str) -> bool:
 def _target(config: Config, name: str) -> Target:
     """Say what an upstream can do, for the model that it is configured with."""
     upstream = config.upstreams[name]
-    changes = upstream.capabilities.changes if isinstance(upstream, ServedUpstream) else None
+    changes = upstream.capabilities.changes if isinstance(upstream, AbleUpstream) else None
     model = upstream.model if isinstance(upstream, ServedUpstream) else ""
     return replace(target_for(upstream.kind, name, model, changes), replays=upstream.kind == "scripted")
 
