@@ -4,8 +4,8 @@ The reference is a procedure of 95 steps that can be computed, as different as t
 
     force, force_by  the level at which most first tries were right; line by line where that is clearly better
                      than a grammar, or there is none.
-    compute          `guard` where even there more than one step in twenty would have to be repaired: the model
-                     only decides.
+    compute          `guard` where even there more than one step in twenty would have to be repaired: the
+                     model only decides.
     attempts_per_step  the least number r of retries with which 99 % of the requests need no other action,
                      (1 - e e'^r)^95 >= 0.99 with the chances e of a wrong first try and e' of a wrong retry;
                      at most 3: what three retries do not mend, a fourth seldom does.
