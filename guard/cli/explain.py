@@ -11,7 +11,7 @@ from guard.config import Config
 from guard.config.lists import CASES, DECIDED, spell_rung
 from guard.config.policies import PolicySettings
 from guard.config.refuse import VOTED
-from guard.config.settings import Route, ServedUpstream, UpstreamSettings
+from guard.config.settings import AbleUpstream, Route, ServedUpstream, UpstreamSettings
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
@@ -247,7 +247,7 @@ def _passed(what: str, why: str) -> Mapping[str, str]:
 
 def _forces(upstream: UpstreamSettings) -> bool:
     """Whether an upstream takes a grammar, for the model that it is configured with."""
-    changes = upstream.capabilities.changes if isinstance(upstream, ServedUpstream) else None
+    changes = upstream.capabilities.changes if isinstance(upstream, AbleUpstream) else None
     model = upstream.model if isinstance(upstream, ServedUpstream) else ""
     return backend_for(upstream.kind, model, changes).dialect is not None
 

@@ -84,6 +84,7 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
+    `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `by_model` tells what it is for another model.
     """
 
@@ -93,6 +94,8 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
+    thoughts: bool = False
+    thinks: bool = False
     by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
 
     def asked_for(self, model: str) -> Target:

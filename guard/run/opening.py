@@ -9,6 +9,7 @@ from typing import Final
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
 from guard.dialect.notation import Dialect, written
+from guard.dialect.thoughts import behind_thoughts
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected, Hole
 from guard.procedure.types import Value
@@ -138,7 +139,9 @@ def _grammar(
     )
     if narrowed.grammar is None:
         return None, narrowed.given, "" if narrowed.complete else narrowed.last
-    text = written(narrowed.grammar, target.dialect)
+    room = target.thoughts and not target.prefill and target.dialect is not Dialect.JSON_SCHEMA
+    grammar = behind_thoughts(narrowed.grammar, begun=target.thinks) if room else narrowed.grammar
+    text = written(grammar, target.dialect)
     if text is None:
         return None, frozenset(), ""
     return text, narrowed.given, "" if narrowed.complete else narrowed.last

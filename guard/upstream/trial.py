@@ -55,6 +55,7 @@ class Trial:
     requests: int = 0
     budget: int = SHORT
     findings: list[Finding] = field(default_factory=list)
+    _continued: bool = field(default=False, init=False)
 
     async def run(self) -> bool:
         """Try everything. Gives whether the server could be used at all."""
@@ -189,6 +190,8 @@ class Trial:
         else:
             followed = "followed" if ODD in answer.text else "accepted, not followed"
             self._say("instructions", followed, row.roles.value)
+        if "</think>" in answer.text and "<think>" not in answer.text:
+            self._say("thoughts", "begin the answer", "", {} if row.thinks else {"thinks": True})
         fields = sorted(answer.thoughts)
         if fields:
             known = set(fields) <= set(row.reasoning_fields)
@@ -220,7 +223,8 @@ class Trial:
                     break
             if found is not Prefix.NONE:
                 break
-        wrong = {} if found is self.row.prefix else {"prefix": found.value}
+        self._continued = found is self.row.prefix
+        wrong = {} if self._continued else {"prefix": found.value}
         none = "refused" if refused else "not continued"
         self._say("prefix", none if found is Prefix.NONE else found.value, self.row.prefix.value, wrong)
 
@@ -260,6 +264,16 @@ class Trial:
             wrong = {} if thinking is row.thinking else {"thinking": thinking.value}
             self._say("thinking", thinking.value, row.thinking.value, wrong)
         await self._bad_grammar(row, row.dialect)
+        if row.prefill and row.dialect is not Dialect.JSON_SCHEMA and self._continued:
+            await self._both(row)
+
+    async def _both(self, row: Backend) -> None:
+        """See whether a grammar holds behind a prefix: some servers wait for thoughts, which never come."""
+        question, begun, _ = CONTINUATIONS[0]
+        answer = await self._ask(row, self._open(_user(question), prefix=begun, grammar=_good(row)))
+        obeyed = answer.good and ODD in answer.text
+        found = "obeyed" if obeyed else "ignored" if answer.good else f"refused: {answer.problem}"
+        self._say("grammar behind", found, "obeyed", {} if obeyed else {"prefix": Prefix.NONE.value})
 
     async def _bad_grammar(self, row: Backend, dialect: Dialect) -> None:
         answer = await self._ask(row, self._open(_user("Say hello."), grammar=GRAMMARS[dialect][1]))
