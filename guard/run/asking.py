@@ -70,6 +70,7 @@ def ask(
         messages=made.messages,
         prefix=made.prefix,
         grammar=made.grammar,
+        loosened=made.loosened,
         max_tokens=following.max_tokens,
         temperature=retry.temperature(policy, asked, tries),
         top_p=job.top_p,
