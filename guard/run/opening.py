@@ -150,7 +150,8 @@ def _grammar(
     text = written(grammar, target.dialect)
     if text is None:
         return _grammar(job, progress, target, _LOOSER[level], tail)
-    return text, narrowed.given, "" if narrowed.complete else narrowed.last, level
+    at = Level.SHAPE if narrowed.capped else level
+    return text, narrowed.given, "" if narrowed.complete else narrowed.last, at
 
 
 def _instructed(job: Job, reason: Reason) -> tuple[Message, ...]:

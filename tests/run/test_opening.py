@@ -81,6 +81,20 @@ def test_what_a_notation_cannot_say_is_said_at_the_next_looser_level(
     assert (opened.given == frozenset()) is (level is not None)
 
 
+@pytest.mark.parametrize(("passes", "level"), [(450, Level.SHAPE), (3, None)])
+def test_more_lines_than_a_grammar_writes_out_are_open_in_shape(passes: int, level: Level | None) -> None:
+    text = (
+        "procedure p(xs: list of int) -> int\n  t = 0\n  for x in xs at most 500\n    t = t + x\n  return t\n"
+    )
+    inputs: dict[str, Value] = {"xs": (1,) * passes}
+    made = Progress(program(text), inputs, NONCE)
+    for prefill, loosened in ((True, None), (False, level)):
+        target = replace(DIALOGUE, dialect=Dialect.GBNF, prefill=prefill)
+        opened = opening(job(text, inputs), made, target, Level.OPERANDS, NO_REASON)
+        assert opened.loosened is loosened
+        assert opened.grammar is not None
+
+
 def test_where_no_grammar_is_taken_none_is_loosened() -> None:
     assert opening(job(BILL, INPUTS), progress(), DIALOGUE, Level.OPERANDS, NO_REASON).loosened is None
 
