@@ -42,6 +42,7 @@ class Able:
     many: bool = True
     stops: bool = True
     busy: int = 0
+    slow: int = 0  # the tokens that it spends on thoughts first
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: Mapping[str, Any]) -> str:
@@ -50,6 +51,8 @@ class Able:
             raise ValueError(f"unknown field {wrong[0]}")
         if not self.system and any(message["role"] == "system" for message in body["messages"]):
             raise ValueError("System role not supported")
+        if (body.get("max_tokens") or body.get("max_completion_tokens") or 0) <= self.slow:
+            return ""
         if (held := self._held(body)) is not None:
             return held
         last = body["messages"][-1]

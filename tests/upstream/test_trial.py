@@ -128,6 +128,7 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         (Able(many=False, thinks="musings"), "generic", {"reasoning_fields": ["musings"]}),
         (Able(many=False, thinks="reasoning"), "generic", {}),
         (Able(many=False, thinks="unopened"), "generic", {"thinks": True}),
+        (Able(many=False, thinks="unopened", prefix=Prefix.FLAGGED), "deepseek", {}),
         (
             Able(prefix=Prefix.TRAILING, echo_whole=True, place=Place.GRAMMAR, thinks="reasoning_content"),
             "llama.cpp",
@@ -203,6 +204,13 @@ def test_a_busy_server_is_asked_again() -> None:
     trial, usable = tried(Able(many=False, busy=1))
     assert usable
     assert overrides(trial.findings) == {}
+
+
+def test_a_model_that_spends_all_on_thoughts_is_given_more() -> None:
+    able = Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, slow=500)
+    trial, _ = tried(able, "vllm")
+    assert overrides(trial.findings) == {}
+    assert found(trial)["grammar"] == "obeyed"
 
 
 def test_what_is_to_be_written_can_be_read() -> None:
