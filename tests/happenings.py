@@ -212,7 +212,7 @@ def play_repaired(observer: Observer) -> None:
     run = observer.run_started(info())
     run.opened(opened())
     run.observed(violation("2[2].1", Kind.WRONG_EXPRESSION))
-    run.closed(closed(1, Result.VIOLATION, discarded=40))
+    run.closed(replace(closed(1, Result.VIOLATION, discarded=40), ignored=True))
     _write(run, PATHS)
     run.finished(
         finished(Outcome.REPAIRED, discarded=(40,), s2_2=StepClass.REPAIRED, s3=StepClass.COMPUTED), 1.0
@@ -275,6 +275,7 @@ def play_all(observer: Observer) -> None:
         observer.breaker_changed("main", state)
     for reason in ("breaker", "budget"):
         observer.upstream_spared("main", reason)
+    observer.grammar_refused("main")
 
 
 def _write(run: RunObserver, paths: Iterable[str]) -> None:

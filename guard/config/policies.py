@@ -184,6 +184,10 @@ class PolicySettings(Section):
         default=Level.OPERANDS,
         description="how much of each line is given to the model; `values`: all that can be computed",
     )
+    without_grammar: bool = Field(
+        default=True,
+        description="whether a request that a server refuses is sent once more without its grammar",
+    )
     trace: Form = Field(
         default=Form.WORK,
         description="what a line shows: `values`, `work` (the operands too), `full` (the expression too)",
@@ -242,6 +246,7 @@ class PolicySettings(Section):
             seconds=self.seconds,
             deliver="hold_step" if self.deliver == "hold_step" else "hold_all",
             tolerant=self.tolerant,
+            without_grammar=self.without_grammar,
             race=self.race,
             votes=None if self.votes is None else Votes(ahead=self.votes.ahead, most=self.votes.most),
         )

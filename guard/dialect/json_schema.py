@@ -42,6 +42,11 @@ def json_schema(grammar: Grammar) -> dict[str, Any] | None:
     }
 
 
+def beginnings(grammar: Grammar) -> list[str]:
+    """Give the names of the members that the schema of a grammar has, in order."""
+    return [_cut(grammar.rules[name])[0] for name in _lines(grammar.start) or ()]
+
+
 def _lines(start: Node) -> list[str] | None:
     parts = start.parts if isinstance(start, Sequence) else (start,)
     names = [part.name for part in parts if isinstance(part, Rule)]

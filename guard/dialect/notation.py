@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import assert_never
 
 from guard.dialect.gbnf import gbnf
-from guard.dialect.json_schema import json_schema
+from guard.dialect.json_schema import beginnings, json_schema
 from guard.dialect.lark import lark_text
 from guard.dialect.regex import regex
-from guard.dialect.tree import Grammar
+from guard.dialect.tree import Chars, Grammar, Literal, Repeat, choice, sequence
 
 
 class Dialect(StrEnum):
@@ -40,3 +40,15 @@ def written(grammar: Grammar, dialect: Dialect) -> str | None:
             return None if schema is None else json.dumps(schema, ensure_ascii=False)
         case _:
             assert_never(dialect)
+
+
+def promised(grammar: Grammar, dialect: Dialect) -> Grammar:
+    """Give what a backend that is held to a grammar can write at all, read back as lines.
+
+    JSON schemas promise little: members may come in any order, patterns are not heeded everywhere, and a
+    string may hold the end of a line.
+    """
+    if dialect is not Dialect.JSON_SCHEMA:
+        return grammar
+    begun = choice(*map(Literal, beginnings(grammar)))
+    return Grammar(sequence(begun, Repeat(Chars((), negated=True), 0, None)), {})

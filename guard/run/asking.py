@@ -60,6 +60,8 @@ def ask(
         cut=policy.force is Level.VALUES,
         overlap=_overlap(policy, progress, target, made, first=following.first),
         asked=made.tokens,
+        level=Level.NONE if made.grammar is None else policy.force,
+        grammar=made.promised,
     )
     asked = target.temperature if job.temperature is None else job.temperature
     return generation, Open(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
+from guard.dialect.line import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError
 from guard.procedure.model import StepKind
@@ -44,6 +45,7 @@ class Strategy(StrEnum):
     VOTE = "vote"  # asked once more for what the model decides
     REPAIR = "repair"  # continued behind a line that the guard wrote
     TRANSPORT = "transport"  # the same again after a fault of the network
+    UNFORCED = "unforced"  # the same again without the grammar, with which the server refused it
 
 
 class Result(StrEnum):
@@ -52,6 +54,7 @@ class Result(StrEnum):
     PASSED = "pass"  # it brought the trace to its end
     DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision
     VIOLATION = "violation"
+    REFUSED = "refused"  # the server did not take the request, which had a grammar
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
@@ -189,13 +192,17 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """Close a generation that is open, whether it has ended or must be cut."""
+    """Close a generation that is open, whether it has ended or must be cut.
+
+    `ignored`: it wrote what the grammar that was sent with it forbids.
+    """
 
     generation: int
     result: Result
     usage: Usage
     discarded: int = 0  # completion tokens that were not kept, of `usage.completion`
     error: UpstreamError | None = None
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +282,8 @@ class Finish:
     `answer` is what the client reads (canonical spelling), `end` which end of the procedure it was;
     both None where there is none. `trace` is the verified text with its opening and closing lines.
     `unverified` is what was released behind it: with an outcome of `released` the answer is what the model
-    says that it is, and where its text has no answer line, the text itself and no `end`.
+    says that it is, and where its text has no answer line, the text itself and no `end`. `forced` is how much
+    of each line a grammar gave, in the generation that had least of it; None where none was opened.
     """
 
     outcome: Outcome
@@ -296,6 +304,7 @@ class Finish:
     raced: Raced | None = None
     discarded: tuple[int, ...] = ()  # of each generation's completion tokens, those that served nobody
     saved: int = 0  # completion tokens that cutting generations early saved, estimated
+    forced: Level | None = None
 
 
 Command = Open | Close | Emit | Observe | Wait | Finish

@@ -8,7 +8,8 @@ from typing import Final
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
-from guard.dialect.notation import Dialect, written
+from guard.dialect.notation import Dialect, promised, written
+from guard.dialect.tree import Grammar
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected, Hole
 from guard.procedure.types import Value
@@ -67,7 +68,8 @@ class Opening:
     `prefix` travels with the request; `tail` is what it says of the line that is due, `begun` the beginning
     of that line that the model is given, there or in words. `given` are the
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
-    generation is for, "" where it goes on to the answer.
+    generation is for, "" where it goes on to the answer. `promised` is what a server that heeds the grammar
+    can write.
     """
 
     messages: tuple[Message, ...]
@@ -77,6 +79,7 @@ class Opening:
     grammar: str | None
     given: frozenset[str]
     stop: str
+    promised: Grammar | None = None
 
     @property
     def tokens(self) -> int:
@@ -94,7 +97,7 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
     if target.prefill:
         progress.open_frame()
         tail = scaffold or render.stub(due)
-    grammar, given, stop = _grammar(job, progress, target, level, tail)
+    grammar, given, stop, promised = _grammar(job, progress, target, level, tail)
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself
     return Opening(
@@ -107,15 +110,16 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
         grammar=grammar,
         given=given if scaffold is None else given | {due.path},
         stop=stop,
+        promised=promised,
     )
 
 
 def _grammar(
     job: Job, progress: Progress, target: Target, level: Level, tail: str
-) -> tuple[str | None, frozenset[str], str]:
-    """Narrow the grammar; give it with the paths whose operands it writes out and where it stops."""
+) -> tuple[str | None, frozenset[str], str, Grammar | None]:
+    """Narrow the grammar; give it with the lines whose operands it writes out, its end, and its promise."""
     if target.dialect is None or level is Level.NONE:
-        return None, frozenset(), ""
+        return None, frozenset(), "", None
     narrowed = narrow(
         job.program,
         job.inputs,
@@ -126,11 +130,12 @@ def _grammar(
         prefix_tail=tail,
     )
     if narrowed.grammar is None:
-        return None, narrowed.given, "" if narrowed.complete else narrowed.last
+        return None, narrowed.given, "" if narrowed.complete else narrowed.last, None
     text = written(narrowed.grammar, target.dialect)
     if text is None:
-        return None, frozenset(), ""
-    return text, narrowed.given, "" if narrowed.complete else narrowed.last
+        return None, frozenset(), "", None
+    stop = "" if narrowed.complete else narrowed.last
+    return text, narrowed.given, stop, promised(narrowed.grammar, target.dialect)
 
 
 def _instructed(job: Job, reason: Reason) -> tuple[Message, ...]:

@@ -51,7 +51,7 @@ from guard.run.policy import Policy
 from guard.run.run import Run
 
 # Why a generation is opened where nothing went wrong.
-STRAIGHT_ON: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.VOTE})
+STRAIGHT_ON: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.VOTE, Strategy.UNFORCED})
 SEEDS_APART: Final = 10_007  # between two lanes, so that no try of one has a seed of another's
 
 
