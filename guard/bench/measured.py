@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from guard.bench.tasks import DECIDED, Skill
@@ -49,9 +49,6 @@ class Rate:
     def estimate(self) -> float:
         """The share to go by: half a right one and half a wrong one are added, since few were seen."""
         return (self.right + 0.5) / (self.of + 1)
-
-
-NO_TRIES = Rate()
 
 
 class Ability(StrEnum):
@@ -127,4 +124,4 @@ class Measured:
     line_tokens: int
     requests: int = 0
     tokens: int = 0
-    prefill: bool = field(default=True)  # whether the upstream's kind continues a prefix
+    prefill: bool = True  # whether the upstream's kind continues a prefix

@@ -45,18 +45,17 @@ def shown(rate: Rate) -> str:
 def expectation(advice: Recommendation) -> Iterator[str]:
     """Say what the policy would come to, a line each."""
     measures = advice.expected.policy.measures
-    yield f"Expected for {advice.steps} computed steps, by simulation (mean, and what 95 of 100 stay below):"
-    yield f"  success {measures['success'].mean:.1%}, steps written by the guard {_written(advice):.1f}"
-    for name, measure in measures.items():
-        if name != "success":
-            yield f"  {name} {measure.mean:.1f}, {measure.p95:.1f}"
+    if "compute" in advice.keys:
+        yield "The guard writes every step that can be computed; the model is asked for its decisions only."
+    else:
+        yield f"Expected for {advice.steps} computed steps, by simulation (mean, 95th percentile):"
+        repaired = advice.expected.repaired_steps.mean
+        yield f"  success {measures['success'].mean:.1%}, steps written by the guard {repaired:.1f}"
+        for name, measure in measures.items():
+            if name != "success":
+                yield f"  {name} {measure.mean:.1f}, {measure.p95:.1f}"
     if advice.decided is not None:
         yield (
             f"What only the model decides is right in {advice.decided:.0%} (of its worst kind); "
             "a wrong value that may stand is not found."
         )
-
-
-def _written(advice: Recommendation) -> float:
-    """Count the steps that the guard writes: repaired ones, or all where it computes."""
-    return float(advice.steps) if "compute" in advice.keys else advice.expected.repaired_steps.mean

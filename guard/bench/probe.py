@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
 from typing import Final
@@ -25,9 +25,10 @@ from guard.run.run import Run
 from guard.telemetry.observer import Observer, RunInfo, RunObserver
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
 
-RUNS: Final = 10  # of each task, at each level
+RUNS: Final = 5  # of each task, at each level
 RETRIES: Final = 2  # of one line, before its operands are given
-ATTEMPTS: Final = 12  # of one request
+ATTEMPTS: Final = 12  # of one request, at wrong lines
+TRANSPORT: Final = 2  # further ones of one request where the network fails
 TOKENS: Final = 1_500  # of one request
 SECONDS: Final = 120.0  # for one request
 SHORT: Final = 24  # tokens of an answer that only shows whether something works
@@ -81,7 +82,7 @@ class Plan:
     def most_requests(self, *, grammar: bool) -> int:
         """Count the requests there may be: a line may be written by the guard, and the model goes on."""
         drawn = list(instances(self.tasks, self.runs, Random(self.seed)))  # noqa: S311 (a draw, no secret)
-        one_level = sum(1 + ATTEMPTS + len(instance.steps) for instance in drawn)
+        one_level = sum(1 + ATTEMPTS + TRANSPORT + len(instance.steps) for instance in drawn)
         return len(CONTINUATIONS) + 2 + one_level * len(self.levels(grammar=grammar))
 
 
@@ -202,6 +203,7 @@ def calibration(level: Level) -> Policy:
     ladder = (Rung(Action.RESUME, RETRIES), Rung(Action.SCAFFOLD, 1), Action.REPAIR, Action.REJECT)
     return Policy(
         attempts=ATTEMPTS,
+        transport_retries=TRANSPORT,
         rules=always(ladder),
         force=level,
         output_tokens=TOKENS,
@@ -305,7 +307,7 @@ class Stopwatch:
 
     def target_for(self, model: str) -> Target:
         """Give what a run has to know where this model is asked for."""
-        return replace(self.target, model=model)
+        return self.target.asked_for(model)
 
     @property
     def first_s(self) -> float:

@@ -96,15 +96,16 @@ def simulate(policy: Policy, scenario: Scenario, *, beside: bool = True) -> Simu
 
 
 def _targets(policy: Policy, scenario: Scenario) -> tuple[Target, ...]:
-    """Name the upstreams as the policy's fallbacks want them."""
+    """Name the upstreams as the policy does: those that it falls back to come last."""
     named = [
         rung.upstream
         for rule in policy.rules
         for rung in rule.ladder
         if rung.action is Action.FALLBACK and rung.upstream is not None
     ]
-    further = [*dict.fromkeys(named), *(f"{FURTHER}{i}" for i in range(len(scenario.models)))]
-    names = [FIRST, *further][: len(scenario.models)]
+    first, *capped = [name for name in policy.attempts_per_upstream if name not in named] or [FIRST]
+    further = [*dict.fromkeys(named), *capped, *(f"{FURTHER}{i}" for i in range(len(scenario.models)))]
+    names = [first, *further][: len(scenario.models)]
     return tuple(
         Target(name=name, model=name, prefill=scenario.prefill, dialect=None, temperature=0.0)
         for name in names

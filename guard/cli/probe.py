@@ -117,7 +117,7 @@ def _print(measured: Measured, advice: Recommendation, out: Terminal) -> None:
             rates = " ".join(f"{shown(seen.rate(way, [skill])):>12}" for way in Way)
             out.line(f"{skill.value:10} {rates}")
         kinds = ", ".join(f"{kind.value} {count}" for kind, count in seen.kinds.items()) or "none"
-        out.line(f"in the format: {shown(seen.in_format)} lines; mistakes: {kinds}")
+        out.paragraph(f"in the format: {shown(seen.in_format)} lines; mistakes: {kinds}")
     out.heading("recommended")
     for key, value in advice.keys.items():
         out.line(f"{key}: {value}")

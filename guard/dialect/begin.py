@@ -11,7 +11,6 @@ from typing import Final, assert_never
 
 from guard.dialect.tree import Chars, Choice, Grammar, Literal, Node, Repeat, Rule, Sequence, Terminal
 
-
 MAX_WORK: Final = 30_000  # parts that are looked at, some 20 ms
 
 
@@ -69,7 +68,7 @@ class _Reading:
         self._reached[position].add(chain)
 
     def _read(self, position: int) -> bool:
-        """Go on from all that may come at a position; say whether some of it is cut by the end of the text."""
+        """Go on from all that may come at a position; say whether the end of the text cuts some of it."""
         seen: set[_Chain] = set()
         waiting = list(self._reached.pop(position))
         while waiting:

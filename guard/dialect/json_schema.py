@@ -2,16 +2,17 @@ r"""The lines of a grammar as a JSON schema, for backends that can only be held 
 
 Each line is a member of one object, in order: its name is what the line begins with and what nobody may
 change (`3 net = 4 * 61.20 = `), its value, a string, all that comes behind that up to the end of the
-line. What a model writes so is read back as lines by `guard.wire.steps`.
+line. What a model writes so is read back as lines by `guard.wire.steps`. An object has one order: steps that
+may come in any order are asked for in the one that they stand in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from guard.dialect.regex import regex
-from guard.dialect.tree import Grammar, Literal, Node, Rule, Sequence, sequence
+from guard.dialect.tree import Choice, Grammar, Literal, Node, Repeat, Rule, Sequence, sequence
 
 MAX_LINES: Final = 400
 MAX_PATTERN: Final = 2_000  # characters; a longer one is left to the checker
@@ -48,11 +49,24 @@ def beginnings(grammar: Grammar) -> list[str]:
 
 
 def _lines(start: Node) -> list[str] | None:
-    parts = start.parts if isinstance(start, Sequence) else (start,)
+    parts = list(_in_order(start))
     names = [part.name for part in parts if isinstance(part, Rule)]
     if len(names) < len(parts) or "rest" in names:
         return None
     return [name for name in names if name not in _FRAME]
+
+
+def _in_order(node: Node) -> Iterator[Node]:
+    """Give the lines one after the other, those that may come in any order in the procedure's."""
+    match node:
+        case Sequence(parts=inner):
+            for part in inner:
+                yield from _in_order(part)
+        case Repeat(item=Choice(options=members), least=least, most=most) if least == most == len(members):
+            for member in members:
+                yield from _in_order(member)
+        case _:
+            yield node
 
 
 def _cut(line: Node) -> tuple[str, Node]:

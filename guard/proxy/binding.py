@@ -345,11 +345,11 @@ def _targets(service: Service, route: Route | None, asked: str, policy: Policy) 
     for index, name in enumerate(names):
         target = service.upstreams[name].target
         routed = route.upstream_model if route and index == 0 else None
-        yield replace(target, model=routed or target.model or asked)
+        yield target.asked_for(routed or target.model or asked)
     for name in named(policy.rules):
         if name not in names:
             target = service.upstreams[name].target
-            yield replace(target, model=target.model or asked, standby=True)
+            yield replace(target.asked_for(target.model or asked), standby=True)
 
 
 def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -58,7 +58,7 @@ def ask(
         scaffold=following.reason.cell is not None,
         stop=made.stop,
         cut=policy.force is Level.VALUES,
-        overlap=_overlap(policy, progress, target, made, first=following.first),
+        overlap=_overlap(policy, progress, made, first=following.first),
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else policy.force,
         grammar=made.promised,
@@ -82,10 +82,7 @@ def ask(
     )
 
 
-def _overlap(
-    policy: Policy, progress: Progress, target: Target, made: Opening, *, first: bool
-) -> Overlap | None:
+def _overlap(policy: Policy, progress: Progress, made: Opening, *, first: bool) -> Overlap | None:
     if not progress.verified and first:
         return None  # the first answer has to begin as it was told
-    turn = not target.prefill or policy.tolerant
-    return Overlap(progress, tail=made.tail, begun=made.begun, turn=turn)
+    return Overlap(progress, tail=made.tail, begun=made.begun, turn=made.turn or policy.tolerant)

@@ -6,6 +6,7 @@ its kind, and foreign text is no instruction.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -32,23 +33,44 @@ _ADVICE: Final[Mapping[Kind, str]] = {
     Kind.LIMIT_EXCEEDED: "A line was too long. Write each step on one line, and nothing else.",
 }
 
+_AS_MEMBERS: Final = (
+    "Write these lines as the members of one JSON object, without those that begin with `@`: "
+    "the name of a member is the beginning of its line, the value, a string, is the rest. It begins so:"
+)
+
 
 def told(kind: Kind, step: str) -> str:
     """Say what was wrong: the code, the step where it was, "" for none, and what to do otherwise."""
     return f"{kind.value}{f' at step {step}' if step else ''}. {_ADVICE[kind]}"
 
 
-def turn(*, step: str, begin: str, violation: tuple[Kind, str] | None, again: bool, line: str | None) -> str:
+def as_members(schema: str) -> str:
+    """Say that the lines are asked for as members of a JSON object: the first one of `schema` shows how."""
+    first: str = next(iter(json.loads(schema)["properties"]))
+    return f"{_AS_MEMBERS}\n{{{json.dumps(first, ensure_ascii=False)}: ..."
+
+
+def turn(
+    *,
+    step: str,
+    begin: str,
+    violation: tuple[Kind, str] | None,
+    again: bool,
+    line: str | None,
+    afresh: bool = False,
+) -> str:
     """Write the user's turn that asks for the rest of a trace.
 
     `step` is the path of the step that is due. `begin` is the opening line, asked for where nothing
-    stands yet; "" where something does. `violation` is the kind and step of what went wrong, None where
-    that is not told. `again` words it otherwise, for a second try. `line` is the beginning of the due line
-    where its operands are given.
+    stands yet; "" where something does, and where it is not the model's to write: then `afresh`. `violation`
+    is the kind and step of what went wrong, None where that is not told. `again` words it otherwise, for a
+    second try. `line` is the beginning of the due line where its operands are given.
     """
     sentences: list[str] = [] if violation is None else [told(*violation)]
     if begin:
         sentences.append(f"Write the trace from the beginning. Its first line is: {begin}")
+    elif afresh:
+        sentences.append("Write the trace from the beginning.")
     elif again:
         sentences.append(
             f"The next line is that of step {step}. Write it, and then the ones behind it, nothing else."

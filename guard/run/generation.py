@@ -40,8 +40,8 @@ class Generation:
 
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `told` is the last usage that came before the end. `cut_short` says
-    where a violation cut it. `level` is how much of each line the `grammar` gives that was sent with it; `ignored`:
-    it wrote what that forbids.
+    where a violation cut it. `level` is how much of each line the `grammar` gives that was sent with it;
+    `ignored`: it wrote what that forbids.
     """
 
     number: int

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -86,7 +87,8 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
-    `standby`: it is gone to only where a policy names it.
+    `standby`: it is gone to only where a policy names it. `by_model` tells what it is for another model.
+    `silent`: it answers to a grammar that it cannot read as if there was none.
     """
 
     name: str
@@ -95,6 +97,12 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
+    silent: bool = False
+    by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
+
+    def asked_for(self, model: str) -> Target:
+        """Give what it is where this model is asked for."""
+        return replace(self, model=model) if self.by_model is None else self.by_model(model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +179,8 @@ class Open:
     space; "" where the upstream cannot or need not). `grammar` covers what comes behind the prefix.
     `generation` counts every one from 1. `attempt` is 1 until a generation is opened because of a
     violation, which is the second, and so on.
-    `model` is the target's: the name that the upstream knows the model by.
+    `model` is the target's: the name that the upstream knows the model by. `stop`: texts at which it ends,
+    where the server can be told.
     """
 
     generation: int
@@ -188,6 +197,7 @@ class Open:
     resume_from: str = ""  # path of the first step that is not verified
     model: str = ""
     last: bool = False  # there is no further upstream that the run could go to
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

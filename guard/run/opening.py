@@ -68,8 +68,8 @@ class Opening:
     `prefix` travels with the request; `tail` is what it says of the line that is due, `begun` the beginning
     of that line that the model is given, there or in words. `given` are the
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
-    generation is for, "" where it goes on to the answer. `promised` is what a server that heeds the grammar
-    can write.
+    generation is for, "" where it goes on to the answer. `turn`: it answers a turn of a dialogue. `promised`
+    is what a server that heeds the grammar can write.
     """
 
     messages: tuple[Message, ...]
@@ -79,6 +79,7 @@ class Opening:
     grammar: str | None
     given: frozenset[str]
     stop: str
+    turn: bool
     promised: Grammar | None = None
 
     @property
@@ -89,28 +90,38 @@ class Opening:
 
 
 def opening(job: Job, progress: Progress, target: Target, level: Level, reason: Reason) -> Opening:
-    """Make the text of a generation that goes on from what is verified."""
+    """Make the text of a generation that goes on from what is verified.
+
+    Lines that are asked for as members of a JSON object go on from no prefix: the object has one beginning.
+    The opening line is no member of it, and the guard's to write.
+    """
     due = progress.expected
     assert due is not None, "there is nothing left to write"
     scaffold = None if reason.cell is None else render.scaffold(due, reason.cell)
-    tail = ""
-    if target.prefill:
+    in_object = target.dialect is Dialect.JSON_SCHEMA
+    schema = _grammar(job, progress, target, level, "") if in_object else None
+    members = None if schema is None else schema[0]
+    prefill = target.prefill and members is None
+    tail = (scaffold or render.stub(due)) if prefill else ""
+    if prefill or members is not None:
         progress.open_frame()
-        tail = scaffold or render.stub(due)
-    grammar, given, stop, promised = _grammar(job, progress, target, level, tail)
+    grammar, given, stop, kept = schema or _grammar(job, progress, target, level, tail)
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself
+    if prefill:
+        messages = _instructed(job, reason)
+    else:
+        messages = _dialogue(job, progress, due, reason, scaffold, framed=members is not None)
     return Opening(
-        messages=(
-            _instructed(job, reason) if target.prefill else _dialogue(job, progress, due, reason, scaffold)
-        ),
-        prefix=progress.verified + tail if target.prefill else "",
+        messages=messages if members is None else _with_user_text(messages, feedback.as_members(members)),
+        prefix=progress.verified + tail if prefill else "",
         tail=tail,
         begun=scaffold or tail,
         grammar=grammar,
         given=given if scaffold is None else given | {due.path},
         stop=stop,
-        promised=promised,
+        turn=not prefill and (members is None or messages is not job.messages),
+        promised=kept,
     )
 
 
@@ -146,15 +157,25 @@ def _instructed(job: Job, reason: Reason) -> tuple[Message, ...]:
 
 
 def _dialogue(
-    job: Job, progress: Progress, due: Expected, reason: Reason, scaffold: str | None
+    job: Job, progress: Progress, due: Expected, reason: Reason, scaffold: str | None, *, framed: bool
 ) -> tuple[Message, ...]:
-    """Ask in a turn of its own for what is left, where nothing can be prefilled."""
+    """Ask in a turn of its own for what is left, where nothing can be prefilled.
+
+    `framed`: the frame is there, and not the model's to write.
+    """
     stands = progress.verified.rstrip()  # chat templates trim it, or a model takes up the blanks
+    if framed and not progress.lines:
+        stands = ""
     if not stands and reason.violation is None and scaffold is None and not reason.again:
         return job.messages
-    begin = "" if stands else progress.begin.rstrip("\n")
+    begin = "" if stands or framed else progress.begin.rstrip("\n")
     turn = feedback.turn(
-        step=due.path, begin=begin, violation=reason.violation, again=reason.again > 1, line=scaffold
+        step=due.path,
+        begin=begin,
+        violation=reason.violation,
+        again=reason.again > 1,
+        line=scaffold,
+        afresh=not stands and not begin,
     )
     if stands:
         said: Message = {"role": "assistant", "content": stands}

@@ -411,8 +411,12 @@ class _Case:
         rung = self.rungs[position]
         if rung.action in GENERATING and (spent := self.barred or self._spent):
             return spent
-        if rung.action in _ON_THIS_UPSTREAM and (ended := self._spent_here or self._stuck):
+        if rung.action in _ON_THIS_UPSTREAM and (ended := self._spent_here):
             return ended
+        # A line that is given its operands for the first time is no longer asked the same.
+        first = rung.action is Action.SCAFFOLD and not self.at_step[Action.SCAFFOLD.value]
+        if rung.action in _ON_THIS_UPSTREAM and not first and (stuck := self._stuck):
+            return stuck
         match rung.action:
             case Action.RESUME | Action.FEEDBACK | Action.RESTART if repeats := self._repeats:
                 return repeats

@@ -1,92 +1,224 @@
-"""What each kind of model server can do and how it wants to be asked: one row a kind."""
+"""What each kind of model server can do and how it wants to be asked: one row a kind, or some of its models.
+
+Of the rows of a kind, the first one whose `models` fit counts, else the one without. Where a column's source
+is missing, `unverified` names it: `stepguard upstream test` tells what holds on a server.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, Final
 
 from guard.dialect.notation import Dialect
-from guard.errors import InvalidState
-from guard.run.messages import Open, Target
+from guard.run.messages import Target
+from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles, Thinking
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """One kind of server.
-
-    `prefill`: whether a trailing assistant message is continued. `grammar_field`: where a grammar in
-    `dialect` goes. `token_per_chunk`: every chunk is one token, so that a cut stream can be counted.
-    `closes_after_stream`: the server drops the connection behind a stream though it promises not to.
-    `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
-    `fixed`: fields that every request carries.
-    """
-
-    kind: str
-    prefill: bool = False
-    dialect: Dialect | None = None
-    grammar_field: str | None = None
-    max_tokens_field: str = "max_tokens"
-    token_per_chunk: bool = False
-    closes_after_stream: bool = False
-    temperature: float | None = None
-    fixed: Mapping[str, object] = field(default_factory=dict)
-
-    def target(self, name: str, model: str) -> Target:
-        """What a run has to know of an upstream of this kind."""
-        return Target(
-            name=name,
-            model=model,
-            prefill=self.prefill,
-            dialect=self.dialect,
-            temperature=self.temperature,
-        )
-
-    def body(self, command: Open, *, model: str, extra: Mapping[str, object]) -> dict[str, object]:
-        """The request that opens a generation. `extra` are the client's fields; ours win."""
-        ours: dict[str, object | None] = {
-            "model": model,
-            "messages": self._messages(command),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            self.max_tokens_field: command.max_tokens,
-            "temperature": command.temperature,
-            "top_p": command.top_p,
-            "seed": command.seed,
-        }
-        if command.grammar is not None:
-            ours[self._grammar_field()] = command.grammar
-        said = {name: value for name, value in ours.items() if value is not None}
-        return {**extra, **self.fixed, **said}
-
-    def _messages(self, command: Open) -> list[dict[str, object]]:
-        if not command.prefix:
-            return list(command.messages)
-        if not self.prefill:
-            raise InvalidState(f"a {self.kind} upstream cannot continue a prefix")
-        return [*command.messages, {"role": "assistant", "content": command.prefix}]
-
-    def _grammar_field(self) -> str:
-        if self.grammar_field is None:
-            raise InvalidState(f"a {self.kind} upstream takes no grammar")
-        return self.grammar_field
-
-
-def _llama_cpp(kind: str) -> Backend:
-    return Backend(
-        kind=kind,
-        prefill=True,
-        dialect=Dialect.GBNF,
-        grammar_field="grammar",
-        token_per_chunk=True,
-        closes_after_stream=True,
-        temperature=0.0,
-        fixed={"cache_prompt": True},
+_OPENAI: Final = Backend(
+    kind="openai",
+    grammar=Place.RESPONSE_FORMAT,
+    dialect=Dialect.JSON_SCHEMA,
+    roles=Roles.ANY,
+    max_tokens_field="max_completion_tokens",
+    reasoning_fields=(),
+    temperature=0.0,
+)
+_O_SERIES: Final = replace(
+    _OPENAI,
+    models=("o1*", "o3*", "o4*"),
+    roles=Roles.DEVELOPER,
+    stop_field=None,
+    refuses=frozenset({"temperature", "top_p", "stop"}),
+    temperature=None,
+)
+# The grammar of a custom tool needs one of these models.
+_GPT_5: Final = replace(
+    _O_SERIES, models=("gpt-5*", "codex*"), grammar=Place.CUSTOM_TOOL, dialect=Dialect.LARK
+)
+_OPENAI_ROWS: Final = (
+    replace(_O_SERIES, models=("o1-mini*", "o1-preview*"), roles=Roles.NONE, grammar=None, dialect=None),
+    _O_SERIES,
+    replace(
+        _OPENAI,
+        models=("gpt-5-chat*", "chatgpt-4o*", "gpt-4", "gpt-4-*", "gpt-3.5*"),
+        grammar=None,
+        dialect=None,
+        unverified=frozenset({"grammar"}),
+    ),
+    _GPT_5,
+    _OPENAI,
+)
+# A deployment's name says nothing about its model: `model` of the upstream does.
+_AZURE_ROWS: Final = tuple(
+    replace(
+        row,
+        kind="azure",
+        key_header="api-key",
+        unverified=row.unverified | {"grammar", "stream_options", "usage"},
     )
+    for row in _OPENAI_ROWS
+)
+
+_LLAMA_CPP: Final = Backend(
+    kind="llama.cpp",
+    grammar=Place.GRAMMAR,
+    dialect=Dialect.GBNF,
+    ignores_bad=frozenset({Dialect.LLGUIDANCE}),
+    thinking=Thinking.FORBIDDEN,
+    prefix=Prefix.TRAILING,
+    echo=Echo.WHOLE,
+    roles=Roles.SYSTEM,
+    reasoning_fields=("reasoning_content",),
+    temperature=0.0,
+    fixed={"cache_prompt": True},
+    # It goes on from no prefix where the chat template makes room for thoughts first.
+    with_prefix={"chat_template_kwargs": {"enable_thinking": False}},
+    token_per_chunk=True,
+    closes_after_stream=True,
+)
+
+_VLLM: Final = Backend(
+    kind="vllm",
+    grammar=Place.STRUCTURED_OUTPUTS,
+    dialect=Dialect.XGRAMMAR,  # both of its backends read it; Lark only where no line has `::=`
+    prefix=Prefix.CONTINUE,
+    reasoning_fields=("reasoning", "reasoning_content"),
+    temperature=0.0,
+)
+_SGLANG: Final = Backend(
+    kind="sglang",
+    grammar=Place.EBNF,
+    dialect=Dialect.XGRAMMAR,
+    ignores_bad=frozenset({Dialect.XGRAMMAR, Dialect.LLGUIDANCE, Dialect.REGEX}),
+    prefix=Prefix.CONTINUE,
+    reasoning_fields=("reasoning_content",),
+    temperature=0.0,
+    unverified=frozenset({"echo", "ignores_bad"}),
+)
+# Their chat templates raise an error at a system message.
+_NO_SYSTEM: Final = (
+    "gemma-2b*",
+    "gemma-7b*",
+    "gemma-1*",
+    "gemma-2-*",
+    "gemma2*",
+    "codegemma*",
+    "mistral-7b-instruct-v0.1*",
+    "mistral-7b-instruct-v0.2*",
+    "mixtral-8x7b-instruct-v0.1*",
+)
 
 
-BACKENDS: Final[Mapping[str, Backend]] = {
-    "generic": Backend(kind="generic"),
-    "llama.cpp": _llama_cpp("llama.cpp"),
-    "local": _llama_cpp("local"),
-}
+def _without_system(row: Backend) -> Backend:
+    return replace(row, models=_NO_SYSTEM, roles=Roles.NONE)
+
+
+_FIREWORKS: Final = Backend(
+    kind="fireworks",
+    grammar=Place.RESPONSE_FORMAT,
+    dialect=Dialect.GBNF,
+    thinking=Thinking.FORBIDDEN,
+    reasoning_fields=("reasoning_content",),
+    temperature=0.0,
+    unverified=frozenset({"prefix", "thinking", "ignores_bad", "n"}),
+)
+_MISTRAL: Final = Backend(
+    kind="mistral",
+    grammar=Place.RESPONSE_FORMAT,
+    dialect=Dialect.JSON_SCHEMA,
+    prefix=Prefix.FLAGGED,
+    echo=Echo.ALWAYS,
+    stream_options=False,
+    seed_field="random_seed",
+    refuses=frozenset({"user"}),  # unknown fields are answered with 422
+    reasoning_fields=(),
+    temperature=0.0,
+    unverified=frozenset({"thinking"}),
+)
+_DEEPSEEK: Final = Backend(
+    kind="deepseek",
+    prefix=Prefix.FLAGGED,
+    seed_field=None,
+    reasoning_fields=("reasoning_content",),
+    n=False,
+    temperature=0.0,
+    unverified=frozenset({"echo", "n"}),
+)
+_OPENROUTER: Final = Backend(
+    kind="openrouter",
+    grammar=Place.RESPONSE_FORMAT,
+    dialect=Dialect.JSON_SCHEMA,
+    ignores_bad=frozenset({Dialect.JSON_SCHEMA}),
+    prefix=Prefix.TRAILING,
+    reasoning_fields=("reasoning",),
+    n=False,
+    temperature=0.0,
+    with_grammar={"provider": {"require_parameters": True}},  # else a provider may drop what it has not
+    unverified=frozenset({"echo", "prefix", "thinking", "ignores_bad", "n"}),
+)
+_OLLAMA: Final = Backend(
+    kind="ollama",
+    grammar=Place.RESPONSE_FORMAT,
+    dialect=Dialect.JSON_SCHEMA,
+    ignores_bad=frozenset({Dialect.JSON_SCHEMA}),
+    prefix=Prefix.TRAILING,
+    reasoning_fields=("reasoning",),
+    n=False,
+    temperature=0.0,
+    unverified=frozenset({"echo", "thinking", "ignores_bad"}),
+)
+# Nothing that not every server has; a field that it does not know is left to it.
+_GENERIC: Final = Backend(
+    kind="generic",
+    roles=Roles.ANY,
+    n=False,
+    unverified=frozenset({"roles", "stream_options", "usage", "n", "reasoning_fields"}),
+)
+_SCRIPTED: Final = Backend(kind="scripted", prefix=Prefix.TRAILING, roles=Roles.ANY, n=False)
+
+TABLE: Final[tuple[Backend, ...]] = (
+    *_OPENAI_ROWS,
+    *_AZURE_ROWS,
+    _LLAMA_CPP,
+    _without_system(_VLLM),
+    _VLLM,
+    _without_system(_SGLANG),
+    _SGLANG,
+    _FIREWORKS,
+    _MISTRAL,
+    _DEEPSEEK,
+    _OPENROUTER,
+    _OLLAMA,
+    _without_system(_GENERIC),
+    _GENERIC,
+    replace(_LLAMA_CPP, kind="local"),
+    _SCRIPTED,
+)
+
+# The row of each kind for a model that no pattern names.
+BACKENDS: Final[Mapping[str, Backend]] = {row.kind: row for row in TABLE if not row.models}
+
+
+def backend_for(kind: str, model: str = "", changes: Mapping[str, Any] | None = None) -> Backend:
+    """Find the row for a model on a server of a kind, with what the operator says to the contrary."""
+    name = _bare(model)
+    rows = (row for row in TABLE if row.kind == kind and any(fnmatchcase(name, each) for each in row.models))
+    row = next(rows, BACKENDS[kind])
+    return replace(row, **changes) if changes else row
+
+
+def target_for(kind: str, name: str, model: str, changes: Mapping[str, Any] | None = None) -> Target:
+    """Say what a run has to know of an upstream, with its model or another one."""
+    target = backend_for(kind, model, changes).target(name, model)
+    return replace(target, by_model=partial(_target, kind, name, changes))
+
+
+def _target(kind: str, name: str, changes: Mapping[str, Any] | None, model: str) -> Target:
+    return target_for(kind, name, model, changes)
+
+
+def _bare(model: str) -> str:
+    """Give a model's name without who offers it: `openai/gpt-5`, `ft:gpt-4o:acme`, `accounts/a/models/m`."""
+    return model.lower().rpartition("/")[2].removeprefix("ft:")

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import aiohttp
 import orjson
 from yarl import URL
 
+from guard.dialect.notation import Dialect
 from guard.errors import RequestError, UpstreamError, UpstreamTimeout
 from guard.run.messages import Ended, Open, Text
-from guard.upstream.backends import BACKENDS
+from guard.upstream.backends import backend_for, target_for
 from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
+from guard.upstream.capabilities import Backend
 from guard.upstream.faults import of_exception, of_status
 from guard.upstream.patience import Patience
 from guard.upstream.reading import AnswerReader
+from guard.upstream.request import body
 from guard.wire.chat import text_of
 
 MAX_ERROR_BYTES: Final = 64 * 1024
@@ -64,7 +68,11 @@ class Timeouts:
 
 
 class HttpUpstream:
-    """A server with an OpenAI-compatible API below `base_url` (`http://host:port/v1`)."""
+    """A server with an OpenAI-compatible API below `base_url` (`http://host:port/v1`).
+
+    `capabilities` are columns of the table of kinds that are otherwise here. `api_version` goes into the
+    query of every request.
+    """
 
     def __init__(
         self,
@@ -76,14 +84,21 @@ class HttpUpstream:
         api_key: str | None = None,
         pass_key: bool = False,
         timeouts: Timeouts | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        api_version: str | None = None,
     ) -> None:
-        self.backend = BACKENDS[kind]
-        self.target = self.backend.target(name, model)
+        self._row = partial(backend_for, kind, changes=capabilities)
+        self.target = target_for(kind, name, model, capabilities)
         self._base = base_url.rstrip("/")
+        self._api_version = api_version
         self._api_key = api_key
         self._pass_key = pass_key
         self._timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
+
+    def backend_for(self, model: str) -> Backend:
+        """Give what holds where this model is asked for; empty: the one that is configured."""
+        return self._row(model or self.target.model)
 
     async def start(self) -> None:
         """Open the pool. Idempotent."""
@@ -97,16 +112,18 @@ class HttpUpstream:
 
     async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
         """Open a generation and give what the model says; close the generator to cut it."""
+        backend = self.backend_for(command.model)
         reader = AnswerReader(
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
-            token_per_chunk=self.backend.token_per_chunk,
+            token_per_chunk=backend.token_per_chunk,
+            members=command.grammar is not None and backend.dialect is Dialect.JSON_SCHEMA,
         )
         response: aiohttp.ClientResponse | None = None
         deadline = asyncio.get_running_loop().time() + self._timeouts.first_s
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._ask(command, client)
+                response = await self._ask(backend, command, client)
             with Patience(response, deadline) as patience:
                 while not reader.over:
                     data = await _read(response, reader, patience)
@@ -129,13 +146,14 @@ class HttpUpstream:
     @asynccontextmanager
     async def forward(self, request: Passage, *, client: ClientCall) -> AsyncIterator[PassageAnswer]:
         """Pass a request on as it is; the key is the only thing that is changed."""
-        headers = [*_end_to_end(request.headers, drop="authorization"), *self._authorization(client)]
+        keys = ("authorization", self.backend_for("").key_header)
+        headers = [*_end_to_end(request.headers, *keys), *self._authorization(client)]
         timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.passage_s)
         response: aiohttp.ClientResponse | None = None
         try:
             response = await self._pool().request(
                 request.method,
-                self._url(request.path),
+                self.url(request.path),
                 headers=headers,
                 data=_payload(request.body),
                 timeout=timeout,
@@ -147,7 +165,7 @@ class HttpUpstream:
         try:
             yield PassageAnswer(
                 status=response.status,
-                headers=tuple(_end_to_end(response.headers.items(), drop=_no_length(response.status))),
+                headers=tuple(_end_to_end(response.headers.items(), _no_length(response.status))),
                 body=self._body(response),
             )
         finally:
@@ -160,15 +178,15 @@ class HttpUpstream:
         except (aiohttp.ClientError, OSError) as error:
             raise self._named(error) from error
 
-    async def _ask(self, command: Open, client: ClientCall) -> aiohttp.ClientResponse:
+    async def _ask(self, backend: Backend, command: Open, client: ClientCall) -> aiohttp.ClientResponse:
         """Send the request; give the response where its status is 200."""
         model = command.model or self.target.model
-        body = orjson.dumps(self.backend.body(command, model=model, extra=client.extra))
+        asked = orjson.dumps(body(backend, command, model=model, extra=client.extra))
         headers = [("content-type", "application/json"), ("accept", "text/event-stream")]
         headers += self._authorization(client)
-        if self.backend.closes_after_stream:
+        if backend.closes_after_stream:
             headers.append(("connection", "close"))
-        response = await self._post(body, headers)
+        response = await self._post(asked, headers)
         if response.status == 200:
             return response
         try:
@@ -177,15 +195,15 @@ class HttpUpstream:
             response.close()
         raise of_status(response.status, response.headers, self._redacted(found))
 
-    async def _post(self, body: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
+    async def _post(self, asked: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
         """Post, and once more where a pooled connection turns out to have been closed by the server."""
         timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s)
         while True:
             connection = SimpleNamespace(reused=False)
             try:
                 return await self._pool().post(
-                    self._url("/chat/completions"),
-                    data=_payload(body),
+                    self.url("/chat/completions"),
+                    data=_payload(asked),
                     headers=headers,
                     timeout=timeout,
                     allow_redirects=False,
@@ -213,17 +231,25 @@ class HttpUpstream:
             )
         return self._session
 
-    def _url(self, path: str) -> URL:
+    def url(self, path: str) -> URL:
         """An address below `base_url`, escapes kept as they are."""
         segments = unquote(path.partition("?")[0]).replace("\\", "/").split("/")
         if ".." in segments or "." in segments:
             raise RequestError("the path must not have '.' or '..' in it", code="invalid_path")
+        if self._api_version is not None:
+            path += f"{'&' if '?' in path else '?'}api-version={self._api_version}"
         return URL(self._base + path, encoded=True)
 
     def _authorization(self, client: ClientCall) -> list[tuple[str, str]]:
+        header = self.backend_for("").key_header
         if self._pass_key and client.authorization:
-            return [("authorization", client.authorization)]
-        return [("authorization", f"Bearer {self._api_key}")] if self._api_key else []
+            bearer = header == "authorization"
+            return [
+                (header, client.authorization if bearer else client.authorization.removeprefix("Bearer "))
+            ]
+        if not self._api_key:
+            return []
+        return [(header, f"Bearer {self._api_key}" if header == "authorization" else self._api_key)]
 
     def _redacted(self, body: bytes) -> bytes:
         """An error body without our key, which some servers repeat."""
@@ -290,7 +316,7 @@ def _no_length(status: int) -> str:
     return "content-length" if status in {204, 304} else ""
 
 
-def _end_to_end(headers: Iterable[tuple[str, str]], *, drop: str = "") -> Headers:
+def _end_to_end(headers: Iterable[tuple[str, str]], *drop: str) -> Headers:
     """Headers without those of the connection, and without any that could be taken for ours."""
     pairs = [(name, value) for name, value in headers]
     named = {
@@ -299,7 +325,7 @@ def _end_to_end(headers: Iterable[tuple[str, str]], *, drop: str = "") -> Header
         if name.lower() == "connection"
         for token in value.split(",")
     }
-    gone = _HOP_BY_HOP | named | {drop}
+    gone = _HOP_BY_HOP | named | set(drop)
     return tuple(
         (name, value)
         for name, value in pairs

@@ -16,7 +16,7 @@ from typing import Final
 
 from guard.errors import ConfigError, UpstreamConnectError
 from guard.run.messages import Ended, Open, Text
-from guard.upstream.backends import BACKENDS
+from guard.upstream.backends import target_for
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from guard.upstream.http import HttpUpstream, Timeouts
 
@@ -56,7 +56,7 @@ class LocalUpstream:
         slots: int = 2,
         timeouts: Timeouts | None = None,
     ) -> None:
-        self.target = BACKENDS[_KIND].target(name, model.stem)
+        self.target = target_for(_KIND, name, model.stem)
         self._model = model
         self._settings = {"threads": threads or default_threads(), "context": context, "slots": slots}
         self._timeouts = timeouts or PATIENT

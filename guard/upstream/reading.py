@@ -8,6 +8,7 @@ from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, Ups
 from guard.run.messages import Ended, Text, Usage
 from guard.wire import sse
 from guard.wire.chat import InBandError, Piece, WireUsage, read_piece
+from guard.wire.steps import Steps
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
 SHOWN: Final = 120  # characters of foreign text in a message
@@ -21,9 +22,18 @@ class AnswerReader:
 
     Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
+    `members`: the steps are asked for as members of a JSON object, and read back as lines. What is written
+    into a tool that takes a text is read as if it was said.
     """
 
-    def __init__(self, *, prefix: str = "", prompt_tokens: int = 0, token_per_chunk: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        prefix: str = "",
+        prompt_tokens: int = 0,
+        token_per_chunk: bool = False,
+        members: bool = False,
+    ) -> None:
         self.fault: UpstreamError | None = None
         self.over = False
         self.said = 0
@@ -33,6 +43,8 @@ class AnswerReader:
         self._sniffed = False
         self._held = b""
         self._echo = _Echo(prefix)
+        self._steps = Steps() if members else None
+        self._spoken = _Spoken()
         self._prompt_tokens = prompt_tokens
         self._token_per_chunk = token_per_chunk
         self._tokens = 0
@@ -71,7 +83,13 @@ class AnswerReader:
         """How the model ended, where there is no fault."""
         written = self._tokens + self._unsaid  # what was not told was paid for, too
         counted = Usage(prompt=self._prompt_tokens, completion=written, estimated=True)
-        return Ended(self.finish_reason, _usage(self._usage) or counted)
+        return Ended(self._how(), _usage(self._usage) or counted)
+
+    def _how(self) -> str | None:
+        """Give the finish reason as it is for a text: a call that is whole is all that was asked for."""
+        if self._steps is not None and self._steps.cut:
+            return "length"  # within a member, whatever the server says
+        return "stop" if self._spoken.called and self.finish_reason == "tool_calls" else self.finish_reason
 
     def _sniff(self, data: bytes) -> bytes:
         """See by its first character what this is: content types are often wrong."""
@@ -107,9 +125,14 @@ class AnswerReader:
         self.finish_reason = piece.finish_reason or self.finish_reason
         if piece.usage is not None:
             self._usage, self._new_usage = piece.usage, True
-        self.said += bool(piece.text or piece.thought or piece.finish_reason)
-        self._unsaid += self._count(piece.thought) + self._count(len(piece.text))
-        return self._say(self._echo.strip(piece.text), thought=piece.thought > 0)
+        text = self._spoken.text(piece)
+        self.said += bool(text or piece.thought or piece.finish_reason)
+        self._unsaid += self._count(piece.thought) + self._count(len(text))
+        told = self._traced(self._echo.strip(text))
+        return self._say(told, thought=piece.thought > 0 or self._steps is not None)
+
+    def _traced(self, text: str) -> str:
+        return text if self._steps is None else self._steps.feed(text)
 
     def _say(self, text: str, *, thought: bool = False) -> list[Text]:
         """Tell a text; a thought as none, so that a model that only thinks does not think for nothing."""
@@ -122,7 +145,8 @@ class AnswerReader:
         return [Text(text, tokens, usage=told)]
 
     def _rest(self) -> list[Text]:
-        return self._say(self._echo.rest())
+        left = self._traced(self._echo.rest())
+        return self._say(left if self._steps is None else left + self._steps.close())
 
     def _count(self, characters: int) -> int:
         if not characters:
@@ -153,6 +177,30 @@ def _usage(told: WireUsage | None) -> Usage | None:
     if told is None or not told.completion_tokens:
         return None
     return Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
+
+
+class _Spoken:
+    """Puts what is said and what is written into tools into one text, each on lines of its own."""
+
+    def __init__(self) -> None:
+        self.called = False
+        self._last = ""  # the character that was read last
+        self._where: int | None = None  # the call that it was written into, None: it was said
+
+    def text(self, piece: Piece) -> str:
+        """Give what a piece adds."""
+        said = self._joined(None, piece.text)
+        for call, text in piece.inputs:
+            self.called = True
+            said += self._joined(call, text)
+        return said
+
+    def _joined(self, where: int | None, text: str) -> str:
+        if not text:
+            return ""
+        joint = "\n" if where != self._where and self._last not in {"", "\n"} else ""
+        self._where, self._last = where, text[-1]
+        return joint + text
 
 
 class _Echo:

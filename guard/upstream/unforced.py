@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from time import monotonic
 from typing import Protocol
 
-from guard.dialect.notation import Dialect
 from guard.errors import UpstreamStatusError
 from guard.run.messages import Ended, Open, Strategy, Text
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
@@ -29,9 +28,8 @@ class UnforcedUpstream:
     """An upstream whose refusals of grammars go into `refusals`.
 
     A refused request counts as a refused grammar once the same request without one is answered: otherwise
-    it was refused for another reason. `unproven` gives the notation in which a model's server answers to a
-    grammar that it cannot read as if there was none, None where it says so: that is read here first, where
-    the library for it is installed.
+    it was refused for another reason. Where a server would answer to a grammar that it cannot read as if
+    there was none (`Target.silent`), it is read here first, if the library for it is installed.
     """
 
     def __init__(
@@ -40,12 +38,11 @@ class UnforcedUpstream:
         ear: Ear,
         refusals: Refusals,
         *,
-        unproven: Callable[[str], Dialect | None] = lambda _: None,
         now: Callable[[], float] = monotonic,
     ) -> None:
         self.target = upstream.target
         self._upstream, self._ear, self._refusals = upstream, ear, refusals
-        self._unproven, self._now = unproven, now
+        self._now = now
 
     async def start(self) -> None:
         """See `Upstream`."""
@@ -71,11 +68,13 @@ class UnforcedUpstream:
         return self._upstream.forward(request, client=client)
 
     def _prove(self, command: Open) -> None:
-        dialect = None if command.grammar is None else self._unproven(command.model)
-        why = "" if dialect is None or command.grammar is None else refused(dialect, command.grammar)
+        target = self.target.asked_for(command.model)
+        if command.grammar is None or target.dialect is None or not target.silent:
+            return
+        why = refused(target.dialect, command.grammar)
         if why:
             raise UpstreamStatusError(
-                f"upstream {self.target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",
+                f"upstream {target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",
                 upstream_status=400,
             )
 

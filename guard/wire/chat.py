@@ -172,10 +172,27 @@ class WireUsage(BaseModel):
         return tokens if type(tokens) is int and 0 <= tokens <= MAX_TOKENS else None
 
 
+class _Custom(BaseModel):
+    """The call of a tool whose input is a text. A continuation repeats nothing: all but the text is null."""
+
+    input: str | None = None
+
+
+class _Call(BaseModel):
+    index: int | None = None
+    custom: _Custom | None = None
+
+    @field_validator("custom", mode="before")
+    @classmethod
+    def _object(cls, custom: Any) -> Any:
+        return custom if isinstance(custom, dict) and isinstance(custom.get("input"), str) else None
+
+
 class _Said(BaseModel):
     """A message or a delta. Content that comes in parts is joined; parts that are no text are left out."""
 
     content: str | None = None
+    tool_calls: list[_Call] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
@@ -183,6 +200,21 @@ class _Said(BaseModel):
     @classmethod
     def _join(cls, content: Any) -> Any:
         return text_of({"content": content}) if isinstance(content, list) else content
+
+    @field_validator("tool_calls", mode="before")
+    @classmethod
+    def _calls(cls, calls: Any) -> Any:
+        return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else None
+
+    @property
+    def inputs(self) -> tuple[tuple[int, str], ...]:
+        """What is written as the input of tools, with which call it belongs to."""
+        calls = enumerate(self.tool_calls or ())
+        return tuple(
+            (place if call.index is None else call.index, call.custom.input)
+            for place, call in calls
+            if call.custom is not None and call.custom.input
+        )
 
     @field_validator("reasoning_content", "reasoning", mode="before")
     @classmethod
@@ -212,13 +244,15 @@ class _Answer(BaseModel):
 class Piece:
     """What one chunk, or a whole answer, says of the first choice.
 
-    `thought`: how many characters of reasoning came, which are not read but were paid for.
+    `thought`: how many characters of reasoning came, which are not read but were paid for. `inputs`: what it
+    writes into tools that take a text, with the number of the call.
     """
 
     text: str
     thought: int
     finish_reason: str | None
     usage: WireUsage | None
+    inputs: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +293,7 @@ def read_any_piece(data: bytes) -> Piece | InBandError | None:
         if not choice.index:
             said = choice.delta or choice.message or _NOTHING
             thought = len(said.reasoning_content or said.reasoning or "")
-            return Piece(said.content or "", thought, choice.finish_reason, answer.usage)
+            return Piece(said.content or "", thought, choice.finish_reason, answer.usage, said.inputs)
     return Piece("", 0, None, answer.usage)
 
 

@@ -31,7 +31,7 @@ from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.run.ladders import Action, Rung, always
 from guard.run.messages import Outcome
-from guard.run.policy import Policy
+from guard.run.policy import Policy, Votes
 
 PAPER = 0.2 ** (1 / 95)  # the chance of a line at 20 % of 95 lines right
 BOUND = 4  # standard errors
@@ -202,6 +202,17 @@ def test_a_fallback_goes_to_the_next_model_with_its_own_chances() -> None:
     assert near(measure(result.policy, "generated_steps"), 6 + 1 - 0.5**6)
 
 
+def test_what_a_policy_says_of_upstreams_by_name_holds_for_the_models_in_its_order() -> None:
+    models = (Habits(chances=(Chance(p=0.0),) * 2), Habits(chances=(Chance(p=1.0),) * 2))
+    policy = replace(
+        free(Rung(RESUME, 9), Rung(Action.FALLBACK, upstream="big"), REJECT),
+        attempts_per_upstream={"small": 4, "big": 7},
+    )
+    result = simulate(policy, Scenario(models=models, runs=5))
+    assert measure(result.policy, "success").mean == 1
+    assert measure(result.policy, "generated_steps").mean == 1 + 4 + 2
+
+
 def test_a_step_that_only_the_model_can_decide_goes_wrong_unseen() -> None:
     chances = (Chance(p=0.7, kind=Decides.JUDGE), *(Chance(p=0.8),) * 5)
     result = simulate(free(RESUME, REJECT), Scenario(models=(Habits(chances=chances),), runs=RUNS))
@@ -218,6 +229,22 @@ def test_a_guard_that_computes_leaves_only_the_decisions_to_the_model() -> None:
     result = simulate(policy, Scenario(models=(Habits(chances=tuple(chances)),), runs=20))
     assert measure(result.policy, "success").mean == 1
     assert measure(result.policy, "generated_steps").mean == 1
+
+
+def test_votes_on_a_decision_come_to_what_the_formula_says() -> None:
+    chances = (Chance(p=0.7, kind=Decides.JUDGE), Chance(p=1.0))
+    policy = replace(free(REJECT), votes=Votes(ahead=3, most=99))
+    result = simulate(policy, Scenario(models=(Habits(chances=chances),), runs=RUNS))
+    right = 1 / (1 + (0.3 / 0.7) ** 3)
+    assert near_share(measure(result.policy, "success"), right, RUNS)
+    assert near(measure(result.policy, "generated_steps"), 1 + 3 * (2 * right - 1) / 0.4)
+
+
+def test_what_is_released_is_right_as_often_as_without_a_guard() -> None:
+    result = simulate(free(Action.RELEASE), scenario(10, 0.9))
+    assert near_share(measure(result.policy, "success"), 0.9**10, RUNS)
+    assert measure(result.policy, "generated_steps").mean == 10
+    assert set(result.outcomes) == {Outcome.RELEASED, Outcome.ACCEPTED_FIRST}
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ policies:
   bare:
     actions: [reject]
     mode: observe
+  resuming: {actions: [resume, reject]}
   twice:
-    actions: [resume, reject]
+    extends: resuming
     attempts_per_step: 2
 """
 

@@ -33,7 +33,7 @@ class LlamaCpp:
             return
         prefix = body["messages"][-1]["content"]
         trace = self.trace.replace("{nonce}", prefix.split()[2])
-        left = trace[len(prefix) :] if trace.startswith(prefix) else trace
+        left = trace.removeprefix(prefix)
         await connection.stream(*map(said, left.splitlines(keepends=True)), said(None, "stop"), DONE)
 
     @property

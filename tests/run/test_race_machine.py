@@ -196,7 +196,8 @@ class Upstreams(RuleBasedStateMachine):
 
     @invariant()
     def the_budget_is_for_all(self) -> None:
-        assert self.counted <= self.limit + MOST_TOKENS * (1 + self.policy.race)
+        # One piece too many in each lane; and an answer may still be closed, in two pieces.
+        assert self.counted <= self.limit + MOST_TOKENS * (3 + self.policy.race)
 
     @invariant()
     def the_end_is_right(self) -> None:

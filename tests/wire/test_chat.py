@@ -346,3 +346,31 @@ def test_what_we_write_we_read() -> None:
     assert read_piece(ENVELOPE.content("grüße\n")) == Piece("grüße\n", 0, None, None)
     assert read_piece(ENVELOPE.finish("stop")) == Piece("", 0, "stop", None)
     assert read_piece(ENVELOPE.completion("x")) == Piece("x", 0, "stop", None)
+
+
+def call(**custom: object) -> dict[str, object]:
+    return {"index": 0, "id": None, "type": None, "function": None, "custom": custom}
+
+
+@pytest.mark.parametrize(
+    ("said", "inputs"),
+    [
+        ({"tool_calls": [{**call(name="trace", input=""), "id": "call_1", "type": "custom"}]}, ()),
+        ({"content": None, "tool_calls": [call(name=None, input="1 a")]}, ((0, "1 a"),)),
+        (
+            {"tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "trace", "input": "x"}}]},
+            ((0, "x"),),
+        ),
+        ({"tool_calls": [call(input="x"), {**call(input="y"), "index": 4}]}, ((0, "x"), (4, "y"))),
+        ({"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]}, ()),
+        ({"tool_calls": [{"custom": None}, {"custom": 3}, {"custom": {"input": 4}}, "odd", None]}, ()),
+        ({"tool_calls": None}, ()),
+        ({"tool_calls": "odd"}, ()),
+    ],
+)
+@pytest.mark.parametrize("place", ["delta", "message"])
+def test_the_input_of_a_tool_that_takes_a_text_is_read(
+    said: dict[str, object], inputs: tuple[tuple[int, str], ...], place: str
+) -> None:
+    data = json.dumps({"choices": [{"index": 0, place: said, "finish_reason": "tool_calls"}]}).encode()
+    assert read_piece(data) == Piece("", 0, "tool_calls", None, inputs)

@@ -1,0 +1,169 @@
+"""What a row of the table of model servers says: how one is asked for something, and what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from guard.dialect.notation import Dialect
+from guard.run.messages import Target
+
+
+class Place(StrEnum):
+    """Where in the request a grammar goes."""
+
+    GRAMMAR = "grammar"  # the field `grammar`
+    STRUCTURED_OUTPUTS = "structured_outputs"  # `structured_outputs: {grammar | regex | json: ...}`
+    EBNF = "ebnf"  # the field `ebnf`, for a regular expression `regex`
+    RESPONSE_FORMAT = "response_format"  # `{type: grammar | json_schema, ...}`
+    CUSTOM_TOOL = "custom_tool"  # the input format of a tool that must be called: the trace is its input
+
+
+# The dialects that a place can hold, the usual one first.
+HELD: Final[Mapping[Place, tuple[Dialect, ...]]] = {
+    Place.GRAMMAR: (Dialect.GBNF, Dialect.LLGUIDANCE),
+    Place.STRUCTURED_OUTPUTS: (
+        Dialect.XGRAMMAR,
+        Dialect.LARK,
+        Dialect.LLGUIDANCE,
+        Dialect.JSON_SCHEMA,
+        Dialect.REGEX,
+    ),
+    Place.EBNF: (Dialect.XGRAMMAR, Dialect.LLGUIDANCE, Dialect.REGEX),
+    Place.RESPONSE_FORMAT: (Dialect.JSON_SCHEMA, Dialect.GBNF),
+    Place.CUSTOM_TOOL: (Dialect.LARK, Dialect.REGEX),
+}
+
+
+_FIELDS: Final[Mapping[Place | None, tuple[str, ...]]] = {
+    Place.GRAMMAR: ("grammar",),
+    Place.STRUCTURED_OUTPUTS: ("structured_outputs",),
+    Place.EBNF: ("ebnf", "regex"),
+    Place.RESPONSE_FORMAT: ("response_format",),
+    Place.CUSTOM_TOOL: ("tools", "tool_choice"),
+}
+
+
+class Prefix(StrEnum):
+    """How a server is told to go on from what the assistant has said already."""
+
+    TRAILING = "trailing"  # a trailing assistant message is continued as it is
+    FLAGGED = "prefix_true"  # it is, where it says `prefix: true`
+    CONTINUE = "continue_final_message"  # it is, with that field and `add_generation_prompt: false`
+    NONE = "none"
+
+
+class Echo(StrEnum):
+    """Whether an answer repeats the prefix that it goes on from."""
+
+    NEVER = "never"
+    WHOLE = "whole"  # an answer in one piece does, a stream does not
+    ALWAYS = "always"
+
+
+class Roles(StrEnum):
+    """Who may give instructions."""
+
+    ANY = "any"  # `system` and `developer`, as the client says
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    NONE = "none"  # nobody: they go to the front of the first user message
+
+
+class Thinking(StrEnum):
+    """What a grammar means for a model that thinks first."""
+
+    FREE = "free"  # it holds for what comes behind the thoughts
+    FORBIDDEN = "forbidden"  # it holds from the first token on: there can be no thoughts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One row: a kind of server or, where `models` says so, some models of one.
+
+    `models`: patterns of model names in small letters, without the path in front. `grammar` and `dialect`:
+    where a grammar goes and in which notation; both None: it takes none. `ignores_bad`: the notations in
+    which it takes a text that is no grammar and answers as if there was none. `echo`: of the prefix.
+    `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
+    The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
+    an error. `reasoning_fields`: where in a message or a delta it puts thoughts.
+    `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
+    `fixed`: fields that every request carries; `with_grammar`, `with_prefix`: those of one with either.
+    `token_per_chunk`: every chunk is one token, so that a cut stream can be counted. `closes_after_stream`:
+    the server drops the connection behind a stream though it promises not to. `key_header`: where the key
+    goes. `unverified`: names of the columns for which there is no source yet.
+    """
+
+    kind: str
+    models: tuple[str, ...] = ()
+    grammar: Place | None = None
+    dialect: Dialect | None = None
+    ignores_bad: frozenset[Dialect] = frozenset()
+    thinking: Thinking = Thinking.FREE
+    prefix: Prefix = Prefix.NONE
+    echo: Echo = Echo.NEVER
+    roles: Roles = Roles.SYSTEM
+    stream_options: bool = True
+    usage: bool = True
+    max_tokens_field: str = "max_tokens"
+    stop_field: str | None = "stop"
+    seed_field: str | None = "seed"
+    refuses: frozenset[str] = frozenset()
+    reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
+    n: bool = True
+    temperature: float | None = None
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    with_grammar: Mapping[str, object] = field(default_factory=dict)
+    with_prefix: Mapping[str, object] = field(default_factory=dict)
+    token_per_chunk: bool = False
+    closes_after_stream: bool = False
+    key_header: str = "authorization"
+    unverified: frozenset[str] = frozenset()
+
+    @property
+    def prefill(self) -> bool:
+        """Whether a trace is continued: the input of a tool cannot be begun for the model."""
+        return self.prefix is not Prefix.NONE and self.grammar is not Place.CUSTOM_TOOL
+
+    @property
+    def validates(self) -> bool:
+        """Whether it can be relied on to refuse a text that is no grammar."""
+        return self.dialect not in self.ignores_bad
+
+    def target(self, name: str, model: str) -> Target:
+        """What a run has to know of an upstream of this kind."""
+        return Target(
+            name=name,
+            model=model,
+            prefill=self.prefill,
+            dialect=self.dialect,
+            temperature=None if "temperature" in self.refuses else self.temperature,
+            silent=self.dialect in self.ignores_bad,
+        )
+
+
+def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
+    """Say what cannot be together in a row: the column, and why."""
+    place, dialect = backend.grammar, backend.dialect
+    if place is None:
+        if dialect is not None:
+            yield "dialect", "there is no place for a grammar: name it with `grammar`"
+    elif dialect not in HELD[place]:
+        held = ", ".join(HELD[place])
+        yield "dialect", f"{place} holds {held}, found {dialect or 'none'}"
+    if place is Place.CUSTOM_TOOL and backend.prefix is not Prefix.NONE:
+        yield (
+            "prefix",
+            "the input of a tool cannot be begun for the model: write `none`, or another `grammar`",
+        )
+    if backend.prefix is Prefix.NONE and backend.echo is not Echo.NEVER:
+        yield "echo", "without `prefix` there is nothing to repeat"
+    if backend.temperature is not None and "temperature" in backend.refuses:
+        yield "temperature", "it is never sent `temperature`: see `refuses`"
+    if backend.stream_options and "stream_options" in backend.refuses:
+        yield "stream_options", "it is never sent that field: see `refuses`"
+    needed = {"model", "messages", "stream", backend.max_tokens_field, *_FIELDS.get(place, ())}
+    for name in sorted(backend.refuses & needed):
+        yield "refuses", f"no request can do without {name!r}"

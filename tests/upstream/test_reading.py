@@ -1,0 +1,121 @@
+"""Answers that are no plain text: a trace as the input of a tool, or as the members of an object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard.run.messages import Text
+from guard.upstream.reading import AnswerReader
+from tests.upstream.servers import DONE, USAGE, event, said
+
+LINES = "1 a = 3 + 4 = 7\n2 b = 7 * 2 = 14\n"
+OBJECT = '{"1 a = 3 + 4 = ": "7", "2 b = 7 * 2 = ": "14"}'
+
+
+def chunk(finish_reason: str | None = None, **delta: object) -> bytes:
+    return event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
+
+
+def called(text: str, *, index: int = 0, first: bool = False) -> bytes:
+    """One delta of a custom tool's call; those behind the first repeat nothing."""
+    custom = {"name": "trace" if first else None, "input": text}
+    call: dict[str, Any] = {"index": index, "id": None, "type": None, "custom": custom}
+    return chunk(tool_calls=[call | ({"id": "call_1", "type": "custom"} if first else {})])
+
+
+def read(*events: bytes, **settings: Any) -> tuple[list[str], AnswerReader]:
+    reader = AnswerReader(**settings)
+    texts: list[Text] = []
+    for one in events:
+        texts += reader.feed(one)
+    texts += reader.close()
+    assert reader.fault is None
+    return [text.text for text in texts if text.text], reader
+
+
+@pytest.mark.parametrize("finish_reason", ["tool_calls", "stop"])
+def test_the_input_of_a_tool_is_what_the_model_says_and_ends_as_a_text_does(finish_reason: str) -> None:
+    start = chunk(role="assistant", content=None, refusal=None)
+    pieces = [called("", first=True), called("1 a = 3"), called(" + 4 = 7\n")]
+    texts, reader = read(start, *pieces, chunk(finish_reason), USAGE, DONE)
+    assert texts == ["1 a = 3", " + 4 = 7\n"]
+    ended = reader.ended()
+    assert ended.finish_reason == "stop"
+    assert ended.usage is not None
+    assert (ended.usage.completion, ended.usage.estimated) == (3, False)
+
+
+def test_a_call_that_was_cut_off_is_no_end() -> None:
+    _, reader = read(called("1 a", first=True), chunk("length"), DONE)
+    assert reader.ended().finish_reason == "length"
+
+
+def test_a_call_of_another_kind_is_no_text_and_no_end_of_one() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    texts, reader = read(chunk(tool_calls=[call]), chunk("tool_calls"), DONE)
+    assert texts == []
+    assert reader.ended().finish_reason == "tool_calls"
+
+
+def test_what_is_said_in_front_of_a_call_or_in_another_one_stands_on_a_line_of_its_own() -> None:
+    texts, _ = read(said("Well."), called("1 a", first=True), called("\n"), called("2 b", index=1), DONE)
+    assert "".join(texts) == "Well.\n1 a\n2 b"
+
+
+def test_an_answer_in_one_piece_has_its_call_in_the_message() -> None:
+    message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "call_1", "type": "custom", "custom": {"name": "trace", "input": LINES}}],
+    }
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    texts, reader = read(json.dumps(body).encode())
+    assert texts == [LINES]
+    assert reader.ended().finish_reason == "stop"
+
+
+def test_the_tokens_of_a_call_are_counted() -> None:
+    texts, reader = read(*[called("x" * 8)] * 5, DONE)
+    assert len(texts) == 5
+    ended = reader.ended()
+    assert ended.usage is not None
+    assert (ended.usage.completion, ended.usage.estimated) == (10, True)
+
+
+@given(st.integers(1, 60))
+def test_members_are_lines_however_they_travel(size: int) -> None:
+    events = [said(OBJECT[at : at + size]) for at in range(0, len(OBJECT), size)]
+    texts, reader = read(*events, said("", "stop"), DONE, members=True)
+    assert "".join(texts) == LINES
+    assert reader.ended().finish_reason == "stop"
+
+
+def test_members_in_an_answer_in_one_piece_are_lines() -> None:
+    message = {"role": "assistant", "content": OBJECT}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    texts, _ = read(json.dumps(body).encode(), members=True)
+    assert texts == [LINES]
+
+
+@pytest.mark.parametrize("end", [OBJECT.index("3 + 4"), OBJECT.index("14"), OBJECT.index("14") + 2])
+def test_an_object_that_ends_within_a_member_was_cut_off_whatever_the_server_says(end: int) -> None:
+    texts, reader = read(said(OBJECT[:end]), said("", "stop"), DONE, members=True)
+    assert LINES.startswith("".join(texts))
+    assert reader.ended().finish_reason == "length"
+
+
+def test_blanks_between_members_are_no_text_and_cost_their_tokens() -> None:
+    reader = AnswerReader(members=True)
+    texts = [text for piece in ("{", *["\n" * 8] * 5) for text in reader.feed(said(piece))]
+    assert {text.text for text in texts} == {""}
+    assert sum(text.tokens for text in texts) == 11
+
+
+def test_without_members_an_object_is_a_text_like_any_other() -> None:
+    texts, _ = read(said(OBJECT), said("", "stop"), DONE)
+    assert texts == [OBJECT]
