@@ -22,6 +22,7 @@ from guard.dialect.tree import (
 )
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
+_TABLE = str.maketrans(_ESCAPES)
 _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"}
 
 
@@ -48,7 +49,7 @@ def _body(node: Node) -> str:
 def _atom(node: Node) -> str:
     match node:
         case Literal(text=text):
-            return '"' + "".join(_escape(char, _ESCAPES) for char in text) + '"'
+            return _string(text)
         case Chars(ranges=ranges, negated=negated):
             return f"[{'^' if negated else ''}{''.join(_range(low, high) for low, high in ranges)}]"
         case Rule(name=name) | Terminal(name=name):
@@ -66,6 +67,13 @@ def _atom(node: Node) -> str:
 def _range(low: str, high: str) -> str:
     start = _escape(low, _CLASS_ESCAPES)
     return start if low == high else f"{start}-{_escape(high, _CLASS_ESCAPES)}"
+
+
+def _string(text: str) -> str:
+    escaped = text.translate(_TABLE)
+    if not escaped.isprintable():
+        escaped = "".join(_escape(char, _ESCAPES) for char in text)
+    return f'"{escaped}"'
 
 
 def _escape(char: str, escapes: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Final, assert_never
 
 from guard.dialect.arrange import Place, Placed, arranged, opened
@@ -29,6 +30,7 @@ from guard.dialect.tree import (
     nullable,
     sequence,
 )
+from guard.dialect.workings import shared
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
 from guard.procedure.groups import around
@@ -179,6 +181,11 @@ _STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\
 _REGEX_SPECIAL = frozenset('\\^$.|?*+()[]{}/"#&~-')
 
 
+_REGEX_TABLE = str.maketrans(
+    {char: f"\\{char}" for char in _REGEX_SPECIAL} | {char: _STRING_ESCAPES[char] for char in "\n\r\t"}
+)
+
+
 def lark_text(grammar: Grammar) -> str:
     """Write a grammar in the subset that all readers of Lark's notation share; its start rule is `start`.
 
@@ -186,7 +193,18 @@ def lark_text(grammar: Grammar) -> str:
     free text: readers that take the longest match cannot run past it.
     """
     rules = {"start": grammar.start, **grammar.rules}
-    return "".join(f"{name}: {_alternatives(node)}\n" for name, node in rules.items())
+    return "".join(
+        f"{name}: {_shared(name) if node is shared(name) else _alternatives(node)}\n"
+        for name, node in rules.items()
+    )
+
+
+@cache
+def _shared(name: str) -> str:
+    """Write a rule that is the same in every grammar."""
+    node = shared(name)
+    assert node is not None
+    return _alternatives(node)
 
 
 def _alternatives(node: Node) -> str:
@@ -251,7 +269,8 @@ def regex_text(node: Node) -> str:
     """Write a node without rules as a regular expression, in what all engines share."""
     match node:
         case Literal(text=text):
-            return "".join(map(_escape, text))
+            escaped = text.translate(_REGEX_TABLE)
+            return escaped if escaped.isprintable() else "".join(map(_escape, text))
         case Chars(ranges=ranges, negated=negated):
             inner = "".join(
                 _escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in ranges
@@ -267,12 +286,17 @@ def regex_text(node: Node) -> str:
             return regex_text(item) + _times(least, most, "")
         case Repeat(item=item, least=least, most=most):
             return f"({regex_text(item)}){_times(least, most, '')}"
-        case Terminal(node=item):
-            return f"({regex_text(item)})"
+        case Terminal():
+            return _in_brackets(node)
         case Rule():
             raise AssertionError(node)
         case _:
             assert_never(node)
+
+
+@lru_cache(maxsize=1024)
+def _in_brackets(terminal: Terminal) -> str:
+    return f"({regex_text(terminal.node)})"
 
 
 def _escape(char: str) -> str:

@@ -99,6 +99,11 @@ _RULES: Final = _rules()
 EXPRESSION: Final = Rule(f"expression{DEPTH}")
 
 
+def shared(name: str) -> Node | None:
+    """Give the rule of this name that is the same in every grammar that has it; None for any other name."""
+    return _RULES.get(name)
+
+
 def working(text: str | None, rules: dict[str, Node]) -> Node:
     """Give what may stand as a working; `text` is the right one where it is known.
 
