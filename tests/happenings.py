@@ -212,7 +212,7 @@ def play_repaired(observer: Observer) -> None:
     run = observer.run_started(info())
     run.opened(opened())
     run.observed(violation("2[2].1", Kind.WRONG_EXPRESSION))
-    run.closed(replace(closed(1, Result.VIOLATION, discarded=40), ignored=True))
+    run.closed(closed(1, Result.VIOLATION, discarded=40))
     _write(run, PATHS)
     run.finished(
         finished(Outcome.REPAIRED, discarded=(40,), s2_2=StepClass.REPAIRED, s3=StepClass.COMPUTED), 1.0
@@ -231,7 +231,7 @@ def play_rejected(observer: Observer) -> None:
 def play_timed_out(observer: Observer) -> None:
     run = observer.run_started(info(stream=False))
     run.opened(opened(model="a-model-nobody-configured"))
-    run.closed(closed(1, Result.TIMEOUT, completion=0))
+    run.closed(replace(closed(1, Result.TIMEOUT, completion=0), ignored=True))
     error = RunError(status=504, type="upstream_error", code="upstream_timeout", message="too slow")
     run.finished(finished(Outcome.ERROR, error=error, s2=StepClass.MISSING, s3=StepClass.MISSING), 60.0)
 
