@@ -212,6 +212,10 @@ class PolicySettings(Section):
         default="reasoning",
         description="where the steps go when `content` is `answer`: the field reasoning_content, or nowhere",
     )
+    reasoning: Literal["drop", "relay"] = Field(
+        default="drop",
+        description=("what models think: `drop`, or `relay` it to the client, unverified and marked as such"),
+    )
     usage: Literal["sum", "last"] = Field(
         default="sum",
         description="what the client's `usage` counts: all generations, or the last one",
@@ -248,5 +252,6 @@ class PolicySettings(Section):
             tolerant=self.tolerant,
             without_grammar=self.without_grammar,
             race=self.race,
+            relay_thoughts=self.reasoning == "relay",
             votes=None if self.votes is None else Votes(ahead=self.votes.ahead, most=self.votes.most),
         )

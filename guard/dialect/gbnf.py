@@ -1,7 +1,9 @@
 r"""A grammar in llama.cpp's notation, GBNF.
 
 llama.cpp takes no `_` in names, no left recursion, no `{,m}`, and no `|` at the start of a line; escapes
-are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error.
+are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error. It counts what a
+repetition repeats, with all repetitions inside, and takes no more than 2,000: what is repeated is the name
+of a rule here, which counts as one.
 """
 
 from __future__ import annotations
@@ -31,7 +33,34 @@ def gbnf(grammar: Grammar) -> str:
     bodies = [grammar.start, *grammar.rules.values()]
     named = {terminal.name: terminal.node for body in bodies for terminal in terminals(body)}
     rules = {"root": grammar.start, **grammar.rules, **named}
-    return "".join(f"{name} ::= {_body(node)}\n" for name, node in rules.items())
+    repeated: dict[Node, str] = {}
+    written = {name: _simple(node, repeated) for name, node in rules.items()}
+    written |= {name: node for node, name in repeated.items()}
+    return "".join(f"{name} ::= {_body(node)}\n" for name, node in written.items())
+
+
+def _simple(node: Node, repeated: dict[Node, str]) -> Node:
+    """Give what is repeated more than once a rule of its own, unless it has one or is one character."""
+    match node:
+        case Repeat(item=item, least=least, most=most):
+            inner = _simple(item, repeated)
+            if most not in (0, 1) and not _is_one(inner):
+                inner = Rule(repeated.setdefault(inner, f"again{len(repeated) + 1}"))
+            return Repeat(inner, least, most)
+        case Sequence(parts=parts):
+            return Sequence(tuple(_simple(part, repeated) for part in parts))
+        case Choice(options=options):
+            return Choice(tuple(_simple(option, repeated) for option in options))
+        case _:
+            return node
+
+
+def _is_one(node: Node) -> bool:
+    match node:
+        case Literal(text=text):
+            return len(text) == 1
+        case _:
+            return isinstance(node, Chars | Rule | Terminal)
 
 
 def _body(node: Node) -> str:

@@ -47,7 +47,7 @@ _ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), Repeat(
 _CHAR = Terminal("char", choice(_PLAIN, _ESCAPED))
 
 
-def _string(name: str, least: int, most: int) -> Node:
+def _string(name: str, least: int, most: int) -> Terminal:
     return Terminal(name, sequence(Literal('"'), Repeat(_CHAR, least, most), Literal('"')))
 
 
@@ -60,19 +60,43 @@ _NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
 PASS = Terminal("pass", sequence(Literal("["), _NUMBER, Literal("]")))
 
 
-_DAY = sequence(
-    Repeat(_DIGIT, 4, 4),
-    Literal("-"),
-    choice(sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), Chars((("0", "2"),)))),
-    Literal("-"),
-    choice(
-        sequence(Literal("0"), _ONE_TO_NINE),
-        sequence(Chars((("1", "2"),)), _DIGIT),
-        sequence(Literal("3"), Chars((("0", "1"),))),
-    ),
+def _of(low: str, high: str) -> Chars:
+    return Chars(((low, high),))
+
+
+def _among(*digits: str) -> Chars:
+    return Chars(tuple((digit, digit) for digit in digits))
+
+
+# The days that there are: a reader takes no other for a date.
+_YEAR = choice(
+    sequence(_ONE_TO_NINE, Repeat(_DIGIT, 3, 3)),
+    sequence(Literal("0"), _ONE_TO_NINE, Repeat(_DIGIT, 2, 2)),
+    sequence(Literal("00"), _ONE_TO_NINE, _DIGIT),
+    sequence(Literal("000"), _ONE_TO_NINE),
 )
-_HOUR = choice(sequence(Chars((("0", "1"),)), _DIGIT), sequence(Literal("2"), Chars((("0", "3"),))))
-_SIXTY = sequence(Chars((("0", "5"),)), _DIGIT)
+_MONTH = choice(sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), _of("0", "2")))
+_LONG_MONTH = choice(sequence(Literal("0"), _among(*"13578")), sequence(Literal("1"), _among(*"02")))
+_NOT_FEBRUARY = choice(sequence(Literal("0"), _among(*"13456789")), sequence(Literal("1"), _of("0", "2")))
+_TO_28 = choice(
+    sequence(Literal("0"), _ONE_TO_NINE),
+    sequence(Literal("1"), _DIGIT),
+    sequence(Literal("2"), _of("0", "8")),
+)
+_FOURTH = choice(
+    sequence(Literal("0"), _among(*"48")),
+    sequence(_among(*"2468"), _among(*"048")),
+    sequence(_among(*"13579"), _among(*"26")),
+)
+_LEAP_YEAR = choice(sequence(_DIGIT, _DIGIT, _FOURTH), sequence(_FOURTH, Literal("00")))
+_DAY = choice(
+    sequence(_YEAR, Literal("-"), _MONTH, Literal("-"), _TO_28),
+    sequence(_YEAR, Literal("-"), _NOT_FEBRUARY, choice(Literal("-29"), Literal("-30"))),
+    sequence(_YEAR, Literal("-"), _LONG_MONTH, Literal("-31")),
+    sequence(_LEAP_YEAR, Literal("-02-29")),
+)
+_HOUR = choice(sequence(_of("0", "1"), _DIGIT), sequence(Literal("2"), _of("0", "3")))
+_SIXTY = sequence(_of("0", "5"), _DIGIT)
 _MINUTES = sequence(_HOUR, Literal(":"), _SIXTY)
 _MOMENT = sequence(
     _DAY, Literal("T"), _MINUTES, Literal(":"), _SIXTY, Chars((("+", "+"), ("-", "-"))), _MINUTES

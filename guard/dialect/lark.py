@@ -178,12 +178,12 @@ def _due(
 # --- Lark's notation -----------------------------------------------------------------------------
 
 _STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_REGEX_SPECIAL = frozenset('\\^$.|?*+()[]{}/"#&~-')
-
-
-_REGEX_TABLE = str.maketrans(
-    {char: f"\\{char}" for char in _REGEX_SPECIAL} | {char: _STRING_ESCAPES[char] for char in "\n\r\t"}
-)
+# What has to be escaped, so that the engines of Rust, RE2, ECMAScript and Python all read the same: in the
+# text of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some.
+_REGEX_SPECIAL = {char: f"\\{char}" for char in "\\^$.|?*+()[]{}/"}
+_CLASS_SPECIAL = {**{char: f"\\{char}" for char in "\\^[]/|-"}, "&": "\\x26", "~": "\\x7e"}
+# An old reader takes a text for EBNF by this sign; it never stands in ours.
+_DEFINES, _NO_SIGN = "::=", "::\\x3d"
 
 
 def lark_text(grammar: Grammar) -> str:
@@ -260,7 +260,8 @@ def _item(node: Node) -> str:
 def _terminal(node: Node) -> str:
     match node:
         case Literal(text=text):
-            return '"' + "".join(_STRING_ESCAPES.get(char, char) for char in text) + '"'
+            written = text.translate(_IN_STRING)
+            return f'"{written.replace(_DEFINES, "::" + chr(92) + "u003d")}"'
         case _:
             return f"/{regex_text(node)}/"
 
@@ -269,12 +270,9 @@ def regex_text(node: Node) -> str:
     """Write a node without rules as a regular expression, in what all engines share."""
     match node:
         case Literal(text=text):
-            escaped = text.translate(_REGEX_TABLE)
-            return escaped if escaped.isprintable() else "".join(map(_escape, text))
+            return text.translate(_IN_REGEX).replace(_DEFINES, _NO_SIGN)
         case Chars(ranges=ranges, negated=negated):
-            inner = "".join(
-                _escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in ranges
-            )
+            inner = "".join(_class_range(low, high) for low, high in ranges)
             return f"[{'^' if negated else ''}{inner}]"
         case Sequence(parts=parts):
             return "".join(
@@ -299,12 +297,29 @@ def _in_brackets(terminal: Terminal) -> str:
     return f"({regex_text(terminal.node)})"
 
 
-def _escape(char: str) -> str:
-    if char in _STRING_ESCAPES and char not in '"\\':
+def _class_range(low: str, high: str) -> str:
+    start = _escape(low, _CLASS_SPECIAL)
+    return start if low == high else f"{start}-{_escape(high, _CLASS_SPECIAL)}"
+
+
+def _escape(char: str, special: Mapping[str, str]) -> str:
+    """Write a character in a regular expression. Beyond ASCII no escape is common to all."""
+    if char in "\n\r\t":
         return _STRING_ESCAPES[char]
-    if char in _REGEX_SPECIAL:
-        return f"\\{char}"
-    return char if char.isprintable() else f"\\x{ord(char):02x}"
+    if char in special:
+        return special[char]
+    return f"\\x{ord(char):02x}" if char < " " or char == "\x7f" else char
+
+
+def _in_string(char: str) -> str:
+    if char in _STRING_ESCAPES:
+        return _STRING_ESCAPES[char]
+    return f"\\u{ord(char):04x}" if char < " " or char == "\x7f" else char
+
+
+_CONTROLS = (*map(chr, range(0x20)), "\x7f")
+_IN_REGEX = str.maketrans({char: _escape(char, _REGEX_SPECIAL) for char in (*_CONTROLS, *_REGEX_SPECIAL)})
+_IN_STRING = str.maketrans({char: _in_string(char) for char in (*_CONTROLS, *_STRING_ESCAPES)})
 
 
 def _times(least: int, most: int | None, lark: str) -> str:

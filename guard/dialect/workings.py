@@ -1,7 +1,7 @@
 """What a working may look like where its operands are left to the model: an expression, bounded.
 
-One rule a level of brackets keeps a weak model from opening brackets without end, and an operator from
-following another one.
+Its rules are those of `trace.lark`, once a level of brackets, which keeps a weak model from opening brackets
+without end; what is written by them can be read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGIT = Chars((("0", "9"),))
 # With its sign, so that a lexer need not choose between a sign alone and the beginning of a number.
 _NUMBER = sequence(
     optional(Literal("-")),
-    Repeat(_DIGIT, 1, DIGITS),
+    choice(Literal("0"), sequence(Chars((("1", "9"),)), Repeat(_DIGIT, 0, DIGITS - 1))),
     optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)),
     optional(Literal("%")),
 )
@@ -43,12 +43,17 @@ def _member(node: Node) -> Node:
 _LETTERS = (("a", "z"), ("A", "Z"), ("_", "_"))
 NAME = Terminal("name", sequence(Chars(_LETTERS), Repeat(Chars((*_LETTERS, ("0", "9"))), 0, NAME_CHARS - 1)))
 MEMBER = Terminal("member", _member(NAME))
-_OPERATORS = ("+", "-", "*", "/", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "else")
-_OPERATOR = Terminal(
-    "operator", choice(*(Literal(f" {operator} ") for operator in _OPERATORS), Literal(" not in "))
-)
+
+
+def _operators(name: str, *signs: str) -> Terminal:
+    return Terminal(name, choice(*(Literal(f" {sign} ") for sign in signs)))
+
+
+_TIMES = _operators("times", "*", "/", "div", "mod")
+_PLUS = _operators("plus", "+", "-")
+_IS = _operators("compare", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
 _NULL_TEST = Terminal("nulltest", choice(Literal(" is null"), Literal(" is not null")))
-_FREE = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
+FREE: Final = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
 
 
@@ -57,12 +62,22 @@ def _rules() -> dict[str, Node]:
     for depth in range(DEPTH + 1):
         if depth:
             rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
-        term = sequence(optional(Literal("not ")), optional(Literal("-")), Rule(f"atom{depth}"))
-        rules[f"term{depth}"] = term
-        operation = sequence(_OPERATOR, Rule(f"term{depth}"), optional(_SHIFT))
-        further = Repeat(choice(_NULL_TEST, operation), 0, TERMS - 1)
-        rules[f"expression{depth}"] = choice(*_conditional(depth), sequence(Rule(f"term{depth}"), further))
+        atom, product, total = Rule(f"atom{depth}"), Rule(f"product{depth}"), Rule(f"sum{depth}")
+        truth, both, either = Rule(f"truth{depth}"), Rule(f"both{depth}"), Rule(f"either{depth}")
+        factor = sequence(optional(Literal("-")), atom)
+        rules[product.name] = sequence(factor, _further(_TIMES, factor))
+        rules[total.name] = sequence(product, _further(_PLUS, product, optional(_SHIFT)))
+        compared = sequence(total, optional(choice(_NULL_TEST, sequence(_IS, total))))
+        rules[truth.name] = sequence(optional(Literal("not ")), compared)
+        rules[both.name] = sequence(truth, _further(Literal(" and "), truth))
+        rules[either.name] = sequence(both, _further(Literal(" or "), both))
+        alone = sequence(either, _further(Literal(" else "), either))
+        rules[f"expression{depth}"] = choice(*_conditional(depth), alone)
     return rules
+
+
+def _further(*parts: Node) -> Node:
+    return Repeat(sequence(*parts), 0, TERMS - 1)
 
 
 def _conditional(depth: int) -> list[Node]:
@@ -77,7 +92,11 @@ def _bracketed(inner: int) -> list[Node]:
     cell = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
     field = sequence(STRING, Literal(": "), cell)
     each = sequence(
-        Literal(" for "), NAME, Literal(" in "), expression, optional(Literal(" if "), expression)
+        Literal(" for "),
+        NAME,
+        Literal(" in "),
+        Rule(f"either{inner}"),
+        optional(Literal(" if "), expression),
     )
     ordered = sequence(each, optional(Literal(" by "), expression), optional(Literal(" desc")))
     further = Repeat(sequence(Literal(", "), expression), 0, ARGUMENTS)
@@ -110,9 +129,17 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
     The rules it refers to are added to `rules`. A right one that is beyond the bounds makes it free text.
     """
     if text is not None and _beyond(text):
-        return _FREE
+        return FREE
     rules |= _RULES
     return EXPRESSION
+
+
+def call(name: str, text: str | None, rules: dict[str, Node]) -> Node:
+    """Give what may stand where a sub-procedure is carried out; as `working`, but of one shape."""
+    if text is not None and _beyond(text):
+        return FREE
+    rules |= _RULES
+    return sequence(Literal(f"{name}("), optional(_series(EXPRESSION)), Literal(")"))
 
 
 def _beyond(text: str) -> bool:

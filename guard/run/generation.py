@@ -39,9 +39,10 @@ class Generation:
     which it ended, "" as long as it writes.
 
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
-    that were written and not yet told. `told` is the last usage that came before the end. `cut_short` says
-    where a violation cut it. `level` is how much of each line the `grammar` gives that was sent with it;
-    `ignored`: it wrote what that forbids.
+    that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
+    that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
+    end. `cut_short` says where a violation cut it. `level` is how much of each line
+    the `grammar` gives that was sent with it; `ignored`: it wrote what that forbids.
     """
 
     number: int
@@ -68,6 +69,9 @@ class Generation:
     rows: int = 0
     tokens: int = 0
     ahead: int = 0
+    thoughts: int = 0
+    musing: int = 0
+    thought: int = 0
     told: Usage | None = None
     usage: Usage | None = None
     cut_short: Cut | None = None
@@ -80,6 +84,10 @@ class Generation:
         self.characters += len(text.text)
         self.rows += text.text.count("\n")
         self.tokens += text.tokens
+        if text.thought is not None:
+            self.thoughts += text.tokens
+            self.musing += text.tokens
+            self.thought += len(text.thought)
         self.ahead = text.ahead
         if text.usage is not None:
             self.told, self.tokens = text.usage, text.usage.completion - text.ahead
@@ -102,12 +110,18 @@ class Generation:
         A generation that wrote nothing may not have been read either, and counts for nothing.
         """
         if self.usage is not None:
-            return self.usage
+            return self._with_thoughts(self.usage)
         written = self.tokens + self.ahead
         if self.told is not None:
             estimated = written != self.told.completion
-            return Usage(prompt=self.told.prompt, completion=written, estimated=estimated)
-        return Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
+            return self._with_thoughts(replace(self.told, completion=written, estimated=estimated))
+        return self._with_thoughts(
+            Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
+        )
+
+    def _with_thoughts(self, usage: Usage) -> Usage:
+        """Say how much of it was thoughts, where the server does not."""
+        return usage if usage.reasoning else replace(usage, reasoning=min(self.thoughts, usage.completion))
 
     def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
         """Give what the policy remembers of it, where a violation ended it at the step that is due."""

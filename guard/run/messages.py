@@ -107,11 +107,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one generation; `estimated` where the server did not report them."""
+    """Tokens of one generation; `estimated` where the server did not report them.
+
+    `reasoning`: those of `completion` that were thoughts, as reported or else as counted.
+    """
 
     prompt: int = 0
     completion: int = 0
     estimated: bool = False
+    reasoning: int = 0
 
 
 # --- in ------------------------------------------------------------------------------------------
@@ -119,16 +123,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The upstream wrote some of its answer, or thought (no text).
+    """The upstream wrote some of its answer, or thought: then there is no text.
 
     `tokens`: how many the piece is thought to be. `ahead`: how many are there already and not yet told.
-    `usage`: what the server says that all so far is, if it says so this early.
+    `usage`: what the server says that all so far is, if it says so this early. `thought`: what it thought,
+    None where it did not.
     """
 
     text: str
     tokens: int = 1
     ahead: int = 0
     usage: Usage | None = None
+    thought: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +232,14 @@ class Emit:
     value: Value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """Something that a generation thought and the client may have: no part of the trace, never checked."""
+
+    generation: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Observe:
     """Something that was judged, for metrics, spans and logs.
@@ -317,4 +331,4 @@ class Finish:
     forced: Level | None = None
 
 
-Command = Open | Close | Emit | Observe | Wait | Finish
+Command = Open | Close | Emit | Relay | Observe | Wait | Finish

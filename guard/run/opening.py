@@ -163,9 +163,8 @@ def _dialogue(
 
     `framed`: the frame is there, and not the model's to write.
     """
-    stands = progress.verified.rstrip()  # chat templates trim it, or a model takes up the blanks
-    if framed and not progress.lines:
-        stands = ""
+    # Chat templates trim it, or a model takes up the blanks. An opening line alone is nothing to go on from.
+    stands = progress.verified.rstrip() if progress.lines else ""
     if not stands and reason.violation is None and scaffold is None and not reason.again:
         return job.messages
     begin = "" if stands or framed else progress.begin.rstrip("\n")

@@ -72,8 +72,9 @@ class Policy:
     ones), `seed` the first one where the client names none.
 
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
-    how what the model decides is put to the vote. `tolerant`: as the checker has it.
-    `without_grammar`: what a server refuses is asked for once more without its grammar.
+    how what the model decides is put to the vote. `tolerant`: as the checker has it. `relay_thoughts`:
+    whether the client gets what models think. `without_grammar`: what a server refuses is asked for once
+    more without its grammar.
     """
 
     attempts: int = 12
@@ -92,6 +93,7 @@ class Policy:
     without_grammar: bool = True
     race: int = 1
     votes: Votes | None = None
+    relay_thoughts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

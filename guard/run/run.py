@@ -41,7 +41,7 @@ from typing import Final, assert_never
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
-from guard.run import endings
+from guard.run import endings, thoughts
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
@@ -109,6 +109,7 @@ class Run:
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
         self._accounts = Accounts()
+        self._thoughts = thoughts.Thoughts(policy)
         self._faults = Faults(policy, job.nonce)
         self._generations = self._retries = 0
         self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
@@ -138,6 +139,9 @@ class Run:
             raise InvalidState(f"{event!r} came {'behind the end' if self._over else 'before the start'}")
         if generation and (self._generation is None or self._generation.number != generation):
             raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
+        return self._thoughts.in_front(self._handled(event))
+
+    def _handled(self, event: RunEvent) -> list[Command]:
         match event:
             case Text():
                 return self._text(event, self._current(event))
@@ -158,7 +162,8 @@ class Run:
         """Hold nothing back any longer, whatever the policy said: give what is verified, and go on so."""
         self._policy = replace(self._policy, deliver="hold_step")
         deciding = self._generation is not None and self._generation.done and not self._progress.answered
-        return [] if self._over or deciding else self._deliver()
+        thought = self._thoughts.let_go()
+        return [] if self._over else [*thought, *([] if deciding else self._deliver())]
 
     @property
     def lines(self) -> int:
@@ -190,12 +195,15 @@ class Run:
 
     def _text(self, event: Text, generation: Generation) -> list[Command]:
         generation.hear(event)
-        commands: list[Command] = []
+        commands = self._thoughts.hear(generation, event)
+        if event.text:
+            commands += thoughts.ended(generation, len(self._progress.verified))
         for piece in _LINES.findall(event.text):
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
-        if generation.tokens > self._left and not generation.done:
+        too_much = generation.tokens > self._left or generation.thought > thoughts.LONGEST
+        if too_much and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
 
@@ -222,9 +230,9 @@ class Run:
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
         generation.usage = event.usage
         generation.ended = event.finish_reason or "length"
-        commands: list[Command] = []
+        commands = thoughts.ended(generation, len(self._progress.verified))
         if self._release is not None:
-            return self._let_go(generation, generation.ended)
+            return commands + self._let_go(generation, generation.ended)
         if generation.line.strip() and not generation.done and event.finish_reason == "stop":
             commands += self._read(generation, "\n")
         if self._generation is not generation:

@@ -226,13 +226,16 @@ def _violation_attributes(violation: Violation) -> Attributes:
 
 
 def _close_attributes(command: Close) -> Attributes:
-    return {
-        "gen_ai.usage.input_tokens": command.usage.prompt,
-        "gen_ai.usage.output_tokens": command.usage.completion,
-        "stepguard.usage.estimated": command.usage.estimated,
-        "stepguard.usage.discarded_output_tokens": command.discarded,
-        "stepguard.attempt.result": command.result,
-    }
+    return _known(
+        {
+            "gen_ai.usage.input_tokens": command.usage.prompt,
+            "gen_ai.usage.output_tokens": command.usage.completion,
+            "stepguard.usage.reasoning_output_tokens": command.usage.reasoning or None,
+            "stepguard.usage.estimated": command.usage.estimated,
+            "stepguard.usage.discarded_output_tokens": command.discarded,
+            "stepguard.attempt.result": command.result,
+        }
+    )
 
 
 def _finish_attributes(command: Finish) -> Attributes:

@@ -88,7 +88,8 @@ class Backend:
     which it takes a text that is no grammar and answers as if there was none. `echo`: of the prefix.
     `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
-    an error. `reasoning_fields`: where in a message or a delta it puts thoughts.
+    an error. `reasoning_fields`: where in a message or a delta it puts thoughts, if not where most do.
+    `thinks`: its prompts end with the tag that opens thoughts, so that each answer begins among them.
     `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
     `fixed`: fields that every request carries; `with_grammar`, `with_prefix`: those of one with either.
     `token_per_chunk`: every chunk is one token, so that a cut stream can be counted. `closes_after_stream`:
@@ -112,6 +113,7 @@ class Backend:
     seed_field: str | None = "seed"
     refuses: frozenset[str] = frozenset()
     reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
+    thinks: bool = False
     n: bool = True
     temperature: float | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)

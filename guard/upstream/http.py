@@ -117,6 +117,8 @@ class HttpUpstream:
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,
+            reasoning=backend.reasoning_fields,
+            thinks=backend.thinks,
             members=command.grammar is not None and backend.dialect is Dialect.JSON_SCHEMA,
         )
         response: aiohttp.ClientResponse | None = None

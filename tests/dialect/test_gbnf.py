@@ -61,6 +61,16 @@ def test_each_part_has_its_spelling(node: Node, text: str) -> None:
     assert written(node, b=Literal("B")).splitlines()[0] == text
 
 
+def test_what_is_repeated_is_a_rule_that_is_written_once() -> None:
+    item = sequence(Literal(", "), Chars((("0", "9"),)))
+    text = written(sequence(Repeat(item, 0, 9), Literal("."), Repeat(Repeat(item, 2, 2), 1, None)))
+    assert text.splitlines() == [
+        'root ::= again1{0,9} "." again2+',
+        'again1 ::= ", " [0-9]',
+        "again2 ::= again1{2}",
+    ]
+
+
 def test_a_terminal_is_written_once_however_often_it_is_used() -> None:
     digit = Terminal("digit", Chars((("0", "9"),)))
     text = written(sequence(digit, Literal("."), digit, Rule("more")), more=digit)

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from guard.check.checker import Checker
 from guard.check.verdict import Kind, Verdict
 from guard.dialect.lark import Level
+from guard.dialect.notation import Dialect
 from guard.errors import (
     UpstreamBusy,
     UpstreamError,
@@ -40,6 +41,7 @@ from guard.run.messages import (
     Open,
     Outcome,
     OutOfTime,
+    Relay,
     RunEvent,
     StepClass,
     Strategy,
@@ -73,7 +75,7 @@ TARGETS: Final = st.builds(
     name=st.sampled_from(["x", "y", "z"]),
     model=st.just("m"),
     prefill=st.booleans(),
-    dialect=st.sampled_from([None, "gbnf"]),
+    dialect=st.sampled_from([None, Dialect.GBNF, Dialect.JSON_SCHEMA]),
     temperature=st.sampled_from([None, 0.0]),
     standby=st.booleans(),
 )
@@ -156,6 +158,8 @@ class Upstream(RuleBasedStateMachine):
                 case Wait(seconds):
                     assert 0 <= seconds < self.left_s
                     self.waiting = True
+                case Relay():
+                    raise AssertionError("no thought leaves unless the policy lets it")
                 case Emit(text=text):
                     self.emitted += text
                 case Finish():

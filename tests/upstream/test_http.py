@@ -230,16 +230,19 @@ def test_thoughts_are_paid_for_and_not_read() -> None:
         )
     )
     assert heard == [
-        Text("", 20),
-        Text("", 1),
+        Text("", 20, thought="x" * 80),
+        Text("", 1, thought="y"),
         Text("3", 1),
-        Ended("stop", Usage(prompt=4, completion=22, estimated=True)),
+        Ended("stop", Usage(prompt=4, completion=22, estimated=True, reasoning=21)),
     ]
 
 
 def test_thoughts_that_nothing_follows_are_paid_for_too() -> None:
     heard = answered(streams(said(None, reasoning_content="x" * 80), said(None, "stop"), DONE))
-    assert heard == [Text("", 20), Ended("stop", Usage(prompt=4, completion=20, estimated=True))]
+    assert heard == [
+        Text("", 20, thought="x" * 80),
+        Ended("stop", Usage(prompt=4, completion=20, estimated=True, reasoning=20)),
+    ]
 
 
 def test_usage_that_comes_with_the_chunks_is_told_with_them() -> None:
