@@ -8,6 +8,9 @@ of a rule here, which counts as one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import assert_never
 
 from guard.dialect.tree import (
@@ -22,6 +25,7 @@ from guard.dialect.tree import (
     Terminal,
     terminals,
 )
+from guard.dialect.workings import EXPRESSION, all_shared
 
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _TABLE = str.maketrans(_ESCAPES)
@@ -30,13 +34,37 @@ _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"
 
 def gbnf(grammar: Grammar) -> str:
     """Write a grammar for llama.cpp; its start rule is `root`, and no other rule may have that name."""
-    bodies = [grammar.start, *grammar.rules.values()]
-    named = {terminal.name: terminal.node for body in bodies for terminal in terminals(body)}
-    rules = {"root": grammar.start, **grammar.rules, **named}
-    repeated: dict[Node, str] = {}
-    written = {name: _simple(node, repeated) for name, node in rules.items()}
-    written |= {name: node for node, name in repeated.items()}
-    return "".join(f"{name} ::= {_body(node)}\n" for name, node in written.items())
+    known = _shared() if EXPRESSION.name in grammar.rules else _NOTHING
+    repeated = dict(known.repeated)
+    own = {name: node for name, node in grammar.rules.items() if name not in known.texts}
+    starting = {"root": grammar.start, **own}
+    named = {terminal.name: terminal.node for body in starting.values() for terminal in terminals(body)}
+    bodies = {name: _body(_simple(node, repeated)) for name, node in starting.items()}
+    for name, node in {**known.named, **named}.items():
+        bodies[name] = known.texts.get(name) or _body(_simple(node, repeated))
+    texts = bodies | {name: known.texts[name] for name in grammar.rules if name in known.texts}
+    texts |= {name: _body(node) for node, name in repeated.items()}
+    return "".join(f"{name} ::= {text}\n" for name, text in texts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """The texts of rules that are the same in every grammar, the terminals in them, and what they repeat."""
+
+    texts: Mapping[str, str]
+    named: Mapping[str, Node]
+    repeated: Mapping[Node, str]
+
+
+_NOTHING = _Shared({}, {}, {})
+
+
+@cache
+def _shared() -> _Shared:
+    rules, repeated = all_shared(), dict[Node, str]()
+    named = {terminal.name: terminal.node for body in rules.values() for terminal in terminals(body)}
+    texts = {name: _body(_simple(node, repeated)) for name, node in {**rules, **named}.items()}
+    return _Shared(texts, named, repeated)
 
 
 def _simple(node: Node, repeated: dict[Node, str]) -> Node:

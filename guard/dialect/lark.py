@@ -106,10 +106,9 @@ def narrow(
         lines["begin"] = Literal(f"@begin {program.name} {nonce}\n")
         start.append(Rule("begin"))
     for step in steps[: len(steps) - (free.untold if free is not None else 0)]:
-        written = line(step, level, prefix_tail, valued=step is not fork)
+        written = line(step, level, prefix_tail, valued=step is not fork, rules=rules)
         prefix_tail = ""
         lines[rule_name(step.path)] = written.node
-        rules |= written.rules
         given |= {step.path} if written.given else set()
     start.append(arranged(placed, begun, last=not complete))
     if undetermined:

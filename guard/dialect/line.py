@@ -56,17 +56,24 @@ def rule_name(path: str) -> str:
     return "s" + path.replace("[", "x").replace("].", "d").replace(".", "d").replace("]", "")
 
 
-def line(expected: Expected, level: Level, written: str = "", *, valued: bool = True) -> Line:
+def line(
+    expected: Expected,
+    level: Level,
+    written: str = "",
+    *,
+    valued: bool = True,
+    rules: dict[str, Node] | None = None,
+) -> Line:
     """Give what may follow `written`, which is "" or a beginning of the step's canonical line.
 
-    With `valued` False the line ends in front of its last value. Raises InvalidState where `written` is
-    no beginning of the line.
+    With `valued` False the line ends in front of its last value. What it refers to goes into `rules`.
+    Raises InvalidState where `written` is no beginning of the line.
     """
-    if valued and not written and expected.decision is None and level is not Level.SHAPE:
-        plain = _plain(expected, level)
+    rules = {} if rules is None else rules
+    if valued and not written and expected.decision is None:
+        plain = _plain(expected, level, rules)
         if plain is not None:
             return plain
-    rules: dict[str, Node] = {}
     pieces = list(_pieces(expected, level, rules))
     if not valued:
         pieces = pieces[:-3]  # the value, the tail and the line's end
@@ -75,32 +82,37 @@ def line(expected: Expected, level: Level, written: str = "", *, valued: bool = 
     return Line(sequence(*_nodes(rest)), rules, any(piece.operand for piece in settled))
 
 
-def _plain(expected: Expected, level: Level) -> Line | None:
+def _plain(expected: Expected, level: Level, rules: dict[str, Node]) -> Line | None:
     """Give a line all of which is known, as most are, without its pieces, which take twice the time."""
+    if level is Level.SHAPE and expected.kind is StepKind.DO:
+        return None
     nodes: list[Node] = []
     text, given = f"{expected.path} {expected.head} ", False
     for cell in expected.cells:
-        spelling, working = cell.spelling, cell.working
+        spelling = cell.spelling
         if spelling is None or cell.bare or cell.symbol is not None:
             return None
         copied = False
-        match working:
+        match cell.working:
             case None:
                 text += cell.lead
                 copied = not cell.unwritten and expected.kind is not StepKind.LOOP
-                given = given or copied
+                given = given or (copied and level is not Level.SHAPE)
+            case (str(known),) if level is Level.SHAPE:
+                nodes += (Literal(text + cell.lead), working(known, rules))
+                text = " = "
             case (str(known),):
                 text += f"{cell.lead}{known} = "
                 given = True
             case _:
                 return None
-        if copied or level is Level.VALUES:
+        if level is Level.VALUES or (copied and level is Level.OPERANDS):
             text += spelling
         else:
             nodes += (Literal(text), hole(cell.type, spelling))
             text = ""
     text += f"{expected.tail}\n"
-    return Line(sequence(*nodes, Literal(text)) if nodes else Literal(text), {}, given)
+    return Line(sequence(*nodes, Literal(text)) if nodes else Literal(text), rules, given)
 
 
 def _nodes(pieces: Sequence[_Piece]) -> Iterator[Node]:
