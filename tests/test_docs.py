@@ -72,6 +72,11 @@ def test_every_link_leads_to_a_file() -> None:
             assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
 
 
+def test_no_text_has_the_marks_of_a_merge() -> None:
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("examples/*/README.md")):
+        assert not re.search(r"^(<{7}|>{7}|={7}$)", page.read_text(), re.MULTILINE), page
+
+
 def test_the_procedure_of_the_language_reference_is_one() -> None:
     [text] = re.findall(r"```\n(version .*?)```", LANGUAGE, re.DOTALL)
     library = load(text, "grammars/README.md")

@@ -66,6 +66,8 @@ def row_of(config: Config, name: str, model: str = "") -> Backend:
     match config.upstreams[name]:
         case ServedUpstream() as settings:
             return backend_for(settings.kind, model or settings.model, settings.capabilities.changes)
+        case LocalUpstream() as settings:
+            return backend_for(settings.kind, model, settings.capabilities.changes)
         case settings:
             return backend_for(settings.kind)
 

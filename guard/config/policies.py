@@ -13,7 +13,7 @@ from guard.dialect.lark import Level
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
 from guard.run.ladders import Action, Rule, Rung
-from guard.run.policy import TEMPERATURES, Policy, Vary, Votes
+from guard.run.policy import TEMPERATURES, ForceBy, Policy, Vary, Votes
 
 Mode = Literal["enforce", "observe", "off"]
 
@@ -188,6 +188,13 @@ class PolicySettings(Section):
         default=True,
         description="whether a request that a server refuses is sent once more without its grammar",
     )
+    force_by: ForceBy = Field(
+        default=ForceBy.AUTO,
+        description=(
+            "`grammar`; `lines`: each line is a generation of its own, begun up to its value; `auto`: by a "
+            "grammar where the server takes one, else by lines where it continues a prefix"
+        ),
+    )
     trace: Form = Field(
         default=Form.WORK,
         description="what a line shows: `values`, `work` (the operands too), `full` (the expression too)",
@@ -246,6 +253,7 @@ class PolicySettings(Section):
             temperatures=self.temperatures,
             seed=self.seed,
             force=Level.VALUES if self.compute == "guard" else self.force,
+            force_by=self.force_by,
             output_tokens=self.output_tokens,
             seconds=self.seconds,
             deliver="hold_step" if self.deliver == "hold_step" else "hold_all",

@@ -1,13 +1,16 @@
 r"""A grammar in llama.cpp's notation, GBNF.
 
 llama.cpp takes no `_` in names, no left recursion, no `{,m}`, and no `|` at the start of a line; escapes
-are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error. It counts what a
-repetition repeats, with all repetitions inside, and takes no more than 2,000: what is repeated is the name
-of a rule here, which counts as one.
+are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error. Of the last three only
+`\x` is written, for what is in ASCII, and never with a digit behind it: XGrammar, which reads the same text
+as EBNF, takes all hexadecimal digits that follow, and llguidance loses zeros behind `\u`.
+llama.cpp counts what a repetition repeats, with all repetitions inside, and takes no more than 2,000: what is
+repeated is the name of a rule here, which counts as one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +30,7 @@ from guard.dialect.tree import (
 )
 from guard.dialect.workings import EXPRESSION, all_shared
 
+_HEXADECIMAL = re.compile(r"(\\x[0-9A-F]{2})([0-9A-Fa-f])")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _TABLE = str.maketrans(_ESCAPES)
 _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"}
@@ -106,9 +110,11 @@ def _body(node: Node) -> str:
 def _atom(node: Node) -> str:
     match node:
         case Literal(text=text):
-            return _string(text)
+            written = _string(text)
+            apart = _HEXADECIMAL.sub(r'\1" "\2', written)
+            return f'"{written}"' if apart == written else f'("{apart}")'
         case Chars(ranges=ranges, negated=negated):
-            return f"[{'^' if negated else ''}{''.join(_range(low, high) for low, high in ranges)}]"
+            return f"[{'^' if negated else ''}{_inside(ranges)}]"
         case Rule(name=name) | Terminal(name=name):
             return name
         case Repeat(item=Repeat() as item, least=least, most=most):
@@ -121,6 +127,10 @@ def _atom(node: Node) -> str:
             assert_never(node)
 
 
+def _inside(ranges: tuple[tuple[str, str], ...]) -> str:
+    return "".join(sorted((_range(low, high) for low, high in ranges), key=lambda text: "\\x" in text))
+
+
 def _range(low: str, high: str) -> str:
     start = _escape(low, _CLASS_ESCAPES)
     return start if low == high else f"{start}-{_escape(high, _CLASS_ESCAPES)}"
@@ -130,19 +140,13 @@ def _string(text: str) -> str:
     escaped = text.translate(_TABLE)
     if not escaped.isprintable():
         escaped = "".join(_escape(char, _ESCAPES) for char in text)
-    return f'"{escaped}"'
+    return escaped
 
 
 def _escape(char: str, escapes: dict[str, str]) -> str:
     if char in escapes:
         return escapes[char]
-    return char if char.isprintable() else _hexadecimal(ord(char))
-
-
-def _hexadecimal(code: int) -> str:
-    if code <= 0xFF:
-        return f"\\x{code:02X}"
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+    return f"\\x{ord(char):02X}" if char < " " or char == "\x7f" else char
 
 
 def _times(least: int, most: int | None) -> str:

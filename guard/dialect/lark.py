@@ -7,6 +7,7 @@ for byte, what `trace.render` writes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
@@ -178,11 +179,16 @@ def _due(
 
 _STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 # What has to be escaped, so that the engines of Rust, RE2, ECMAScript and Python all read the same: in the
-# text of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some.
+# text of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some. To XGrammar a
+# `^` that comes first is one, however it is written, and all hexadecimal digits behind `\x` belong to it.
 _REGEX_SPECIAL = {char: f"\\{char}" for char in "\\^$.|?*+()[]{}/"}
-_CLASS_SPECIAL = {**{char: f"\\{char}" for char in "\\^[]/|-"}, "&": "\\x26", "~": "\\x7e"}
+_CLASS_SPECIAL = {
+    **{char: f"\\{char}" for char in "\\[]/|-"},
+    **{char: f"\\x{ord(char):02x}" for char in "^&~"},
+}
 # An old reader takes a text for EBNF by this sign; it never stands in ours.
-_DEFINES, _NO_SIGN = "::=", "::\\x3d"
+_DEFINES = "::="
+_HEXADECIMAL = re.compile(r"(\\x[0-9a-f]{2})([0-9A-Fa-f])")
 
 
 def lark_text(grammar: Grammar) -> str:
@@ -269,9 +275,13 @@ def regex_text(node: Node) -> str:
     """Write a node without rules as a regular expression, in what all engines share."""
     match node:
         case Literal(text=text):
-            return text.translate(_IN_REGEX).replace(_DEFINES, _NO_SIGN)
+            written = text.translate(_IN_REGEX).replace(_DEFINES, "::\\x3d")
+            return _HEXADECIMAL.sub(r"\1[\2]", written)
         case Chars(ranges=ranges, negated=negated):
-            inner = "".join(_class_range(low, high) for low, high in ranges)
+            if ranges == (("^", "^"),) and not negated:
+                return "\\^"
+            # Those with a hexadecimal number stand last, where no digit follows, and `^` behind them.
+            inner = "".join(sorted((_class_range(low, high) for low, high in ranges), key=_late))
             return f"[{'^' if negated else ''}{inner}]"
         case Sequence(parts=parts):
             return "".join(
@@ -299,6 +309,10 @@ def _in_brackets(terminal: Terminal) -> str:
 def _class_range(low: str, high: str) -> str:
     start = _escape(low, _CLASS_SPECIAL)
     return start if low == high else f"{start}-{_escape(high, _CLASS_SPECIAL)}"
+
+
+def _late(written: str) -> tuple[bool, bool]:
+    return "\\x" in written, written.startswith("\\x5e")
 
 
 def _escape(char: str, special: Mapping[str, str]) -> str:

@@ -38,6 +38,9 @@ class Generation:
     came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
     which it ended, "" as long as it writes.
 
+    `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there were
+    `since` lines; `room`: the tokens that it may have for that, None: all that are left.
+
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
     that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
@@ -57,6 +60,10 @@ class Generation:
     cut: bool
     overlap: Overlap | None
     asked: int = 0
+    one_line: bool = False
+    cell: int | None = None
+    since: int = 0
+    room: int | None = None
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
@@ -123,8 +130,12 @@ class Generation:
         """Say how much of it was thoughts, where the server does not."""
         return usage if usage.reasoning else replace(usage, reasoning=min(self.thoughts, usage.completion))
 
-    def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
-        """Give what the policy remembers of it, where a violation ended it at the step that is due."""
+    def failed(self, violation: Violation, due: Expected, *, delivered: bool, cell: int | None) -> Attempt:
+        """Give what the policy remembers of it, where a violation ended it at the step that is due.
+
+        `cell` is the one of the due line that could be scaffolded.
+        """
+        given = due.path in self.given and not (self.one_line and cell != self.cell)
         return replace(
             self.attempt(),
             kind=violation.kind,
@@ -132,7 +143,7 @@ class Generation:
             step_kind=due.kind,
             found=violation.found,
             delivered=delivered,
-            scaffoldable=scaffoldable and (self.scaffold or due.path not in self.given),
+            scaffoldable=cell is not None and (self.scaffold or not given),
             repairable=due.known,
         )
 

@@ -37,6 +37,7 @@ class Strategy(StrEnum):
 
     INITIAL = "initial"
     DECISION = "decision"  # re-opened behind a model decision, with a narrower grammar
+    LINE = "line"  # opened for the next line, where the model is asked for one at a time
     RESTART = "restart"
     FEEDBACK = "feedback"
     RESUME = "resume"
@@ -53,7 +54,7 @@ class Result(StrEnum):
     """What became of a generation; the label `result` of metrics."""
 
     PASSED = "pass"  # it brought the trace to its end
-    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision
+    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision or its one line
     VIOLATION = "violation"
     REFUSED = "refused"  # the server did not take the request, which had a grammar
     UPSTREAM_ERROR = "upstream_error"
@@ -87,7 +88,9 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
-    `standby`: it is gone to only where a policy names it. `by_model` tells what it is for another model.
+    `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
+    `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
+    it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
     `silent`: it answers to a grammar that it cannot read as if there was none.
     """
 
@@ -98,6 +101,9 @@ class Target:
     temperature: float | None = None
     standby: bool = False
     silent: bool = False
+    thoughts: bool = False
+    thinks: bool = False
+    replays: bool = False
     by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
 
     def asked_for(self, model: str) -> Target:

@@ -39,7 +39,13 @@ from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
 Attributes = dict[str, str | bool | float]
 
 # What our server kinds are called in `gen_ai.provider.name`; the others go by their own name.
-PROVIDERS: Final = {"llama.cpp": "llama_cpp", "local": "llama_cpp", "generic": "openai_compatible"}
+PROVIDERS: Final = {
+    "azure": "azure.ai.openai",
+    "mistral": "mistral_ai",
+    "llama.cpp": "llama_cpp",
+    "local": "llama_cpp",
+    "generic": "openai_compatible",
+}
 
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 

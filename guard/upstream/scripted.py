@@ -97,7 +97,9 @@ class ScriptedUpstream:
 
     def __init__(self, name: str, script: Script) -> None:
         dialect = Dialect.GBNF if script.grammar else None
-        self.target = Target(name=name, model=script.model, prefill=script.prefill, dialect=dialect)
+        self.target = Target(
+            name=name, model=script.model, prefill=script.prefill, dialect=dialect, replays=True
+        )
         self._script = script
         self._played = 0
 

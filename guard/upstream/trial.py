@@ -55,6 +55,8 @@ class Trial:
     requests: int = 0
     budget: int = SHORT
     findings: list[Finding] = field(default_factory=list)
+    _continued: bool = field(default=False, init=False)  # in the row's way
+    _prefixed: bool = field(default=False, init=False)  # in some way
 
     async def run(self) -> bool:
         """Try everything. Gives whether the server could be used at all."""
@@ -64,6 +66,7 @@ class Trial:
         if not plain.good:
             return False
         await self._prefix()
+        self._among_thoughts(plain)
         await self._grammar(plain)
         await self._n()
         await self._stop()
@@ -220,9 +223,16 @@ class Trial:
                     break
             if found is not Prefix.NONE:
                 break
-        wrong = {} if found is self.row.prefix else {"prefix": found.value}
+        self._continued, self._prefixed = found is self.row.prefix, found is not Prefix.NONE
+        wrong = {} if self._continued else {"prefix": found.value}
         none = "refused" if refused else "not continued"
         self._say("prefix", none if found is Prefix.NONE else found.value, self.row.prefix.value, wrong)
+
+    def _among_thoughts(self, plain: Answer) -> None:
+        """See whether an answer begins among thoughts; behind a prefix there are none."""
+        if "</think>" in plain.text and "<think>" not in plain.text:
+            known = self.row.thinks or self._prefixed
+            self._say("thinks", "yes", _yes(self.row.thinks), {} if known else {"thinks": True})
 
     async def _echo(self, row: Backend, question: str, begun: str, *, streams: bool) -> None:
         whole = await self._ask(row, self._open(_user(question), prefix=begun), stream=False)
@@ -257,9 +267,20 @@ class Trial:
         self._say("grammar", "obeyed", said)
         if plain.thoughts:
             thinking = Thinking.FREE if answer.thoughts else Thinking.FORBIDDEN
-            wrong = {} if thinking is row.thinking else {"thinking": thinking.value}
+            known = row.thinking in {thinking, Thinking.INSIDE}  # which is a way of asking, not of answering
+            wrong = {} if known else {"thinking": thinking.value}
             self._say("thinking", thinking.value, row.thinking.value, wrong)
         await self._bad_grammar(row, row.dialect)
+        if row.prefill and row.dialect is not Dialect.JSON_SCHEMA and self._continued:
+            await self._both(row)
+
+    async def _both(self, row: Backend) -> None:
+        """See whether a grammar holds behind a prefix: some servers wait for thoughts, which never come."""
+        question, begun, _ = CONTINUATIONS[0]
+        answer = await self._ask(row, self._open(_user(question), prefix=begun, grammar=_good(row)))
+        obeyed = answer.good and ODD in answer.text
+        found = "obeyed" if obeyed else "ignored" if answer.good else f"refused: {answer.problem}"
+        self._say("grammar behind", found, "obeyed", {} if obeyed else {"prefix": Prefix.NONE.value})
 
     async def _bad_grammar(self, row: Backend, dialect: Dialect) -> None:
         answer = await self._ask(row, self._open(_user("Say hello."), grammar=GRAMMARS[dialect][1]))

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from llguidance import LLMatcher, LLTokenizer
+from llguidance import LLMatcher, LLTokenizer, grammar_from
 
 LOCK: Final = Path(__file__).with_name("engines.lock")
 END: Final = 256  # behind the bytes: the token that ends a text
@@ -171,6 +171,10 @@ class LLGuidance:
     @classmethod
     def lark(cls, text: str) -> LLGuidance:
         return cls(text)
+
+    @classmethod
+    def gbnf(cls, text: str) -> LLGuidance:
+        return cls(grammar_from("gbnf", text))
 
     @classmethod
     def regex(cls, text: str) -> LLGuidance:

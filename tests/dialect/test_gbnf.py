@@ -45,7 +45,7 @@ def written(node: Node, **rules: Node) -> str:
     ("node", "text"),
     [
         (Literal('say "x" \\ \n'), r'root ::= "say \"x\" \\ \n"'),
-        (Chars((("a", "z"), ("-", "-"), ("^", "^"), ("]", "]"))), r"root ::= [a-z\x2D\x5E\]]"),
+        (Chars((("a", "z"), ("-", "-"), ("^", "^"), ("]", "]"))), r"root ::= [a-z\]\x2D\x5E]"),
         (Chars((("\x00", "\x1f"),), negated=True), r"root ::= [^\x00-\x1F]"),
         (choice(Literal("a"), sequence(Literal("b"), Rule("b"))), 'root ::= "a" | "b" b'),
         (optional(choice(Literal("a"), Literal("b"))), 'root ::= ("a" | "b")?'),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 from guard.check.verdict import Ignored, Kind
+from guard.dialect.notation import Dialect
 from guard.run import thoughts
 from guard.run.ladders import Action, always
 from guard.run.messages import (
@@ -30,8 +32,9 @@ from guard.run.policy import Policy, Votes
 from guard.run.race import Race, machine
 from guard.run.run import Run
 from guard.wire.thinking import Thinking
+from tests.dialect.gbnf_reader import Gbnf
 from tests.playbook import Judged, Playbook, closes, emits, ends, finishes, opens, says, violates
-from tests.run.procedures import DIALOGUE, NONCE, SUMS, job, sums
+from tests.run.procedures import DIALOGUE, NONCE, PREFILL, SUMS, job, sums
 from tests.thoughts import CANARY, cuts
 from tests.thoughts import thoughts as thoughts_in_front
 
@@ -274,3 +277,23 @@ def test_thoughts_in_front_change_nothing_but_the_cost(
     without = played(policy, [[answer] for answer in answers])
     assert outline(with_thoughts) == outline(without)
     assert CANARY not in repr(with_thoughts)
+
+
+# --- under a grammar -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("thinks", "front"), [(False, "<think>hm</think>\n"), (True, "hm</think>\n")])
+def test_a_grammar_leaves_room_for_thoughts_where_it_has_to(thinks: bool, front: str) -> None:
+    target = replace(DIALOGUE, dialect=Dialect.GBNF, thoughts=True, thinks=thinks)
+    (opened,) = sums(target).start()
+    assert isinstance(opened, Open)
+    assert opened.grammar is not None
+    assert Gbnf(opened.grammar).matches(front + TRACE) == (len(front + TRACE), True)
+    assert Gbnf(opened.grammar).matches(TRACE)[1] is not thinks
+
+
+def test_a_grammar_behind_a_prefix_has_no_room_for_thoughts() -> None:
+    (opened,) = sums(replace(PREFILL, dialect=Dialect.GBNF, thoughts=True)).start()
+    assert isinstance(opened, Open)
+    assert opened.grammar is not None
+    assert "think" not in opened.grammar

@@ -38,9 +38,11 @@ class Able:
     refuses: frozenset[str] = frozenset()
     thinks: str = ""
     thinks_first: bool = True
+    both: bool = True  # a grammar holds behind a prefix, too
     many: bool = True
     stops: bool = True
     busy: int = 0
+    slow: int = 0  # the tokens that it spends on thoughts first
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: Mapping[str, Any]) -> str:
@@ -49,6 +51,8 @@ class Able:
             raise ValueError(f"unknown field {wrong[0]}")
         if not self.system and any(message["role"] == "system" for message in body["messages"]):
             raise ValueError("System role not supported")
+        if (body.get("max_tokens") or body.get("max_completion_tokens") or 0) <= self.slow:
+            return ""
         if (held := self._held(body)) is not None:
             return held
         last = body["messages"][-1]
@@ -56,9 +60,13 @@ class Able:
             return self._continued(body)
         if "Count" in last["content"]:
             return self._stopped(f"one two three four five six {WORDS}", body)
+        if self.thinks == "unopened":
+            return "Let me think.</think>Hello!"
         return ODD if any("one word" in str(message["content"]) for message in body["messages"]) else "Hello!"
 
     def _held(self, body: Mapping[str, Any]) -> str | None:
+        if not self.both and body["messages"][-1]["role"] == "assistant":
+            return None
         for dialect in HELD[self.place] if self.place else ():
             good, bad = (
                 (grammar_fields(self.place, dialect, text) for text in GRAMMARS[dialect])
@@ -123,7 +131,7 @@ class Able:
         held = any(
             name in body for name in ("grammar", "structured_outputs", "ebnf", "response_format", "tools")
         )
-        if self.thinks and (self.thinks_first or not held):
+        if self.thinks not in {"", "unopened"} and (self.thinks_first or not held):
             said[self.thinks] = "Let me think."
         if not body["stream"] or not self.streams:
             many = body.get("n", 1) if self.many else 1

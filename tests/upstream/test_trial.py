@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from guard.dialect.notation import Dialect
 from guard.upstream.answer import read_answer
-from guard.upstream.backends import backend_for
+from guard.upstream.backends import BACKENDS, backend_for
 from guard.upstream.capabilities import HELD, Place, Prefix, contradictions
+from guard.upstream.local import LocalUpstream
+from guard.upstream.model import resolve
 from guard.upstream.trial import Trial, overrides
 from tests.upstream.able import Able, able_server
 from tests.upstream.servers import connected, run
@@ -80,6 +83,11 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         ),
         (Able(prefix=Prefix.CONTINUE), "vllm", {"grammar": "none"}),
         (
+            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, both=False),
+            "vllm",
+            {"prefix": "none"},
+        ),
+        (
             Able(prefix=Prefix.CONTINUE, refuses=frozenset({"structured_outputs"})),
             "vllm",
             {"grammar": "none"},
@@ -119,6 +127,8 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         (Able(many=False, stops=False), "generic", {"stop_field": "none"}),
         (Able(many=False, thinks="musings"), "generic", {"reasoning_fields": ["musings"]}),
         (Able(many=False, thinks="reasoning"), "generic", {}),
+        (Able(many=False, thinks="unopened"), "generic", {"thinks": True}),
+        (Able(many=False, thinks="unopened", prefix=Prefix.FLAGGED), "deepseek", {}),
         (
             Able(prefix=Prefix.TRAILING, echo_whole=True, place=Place.GRAMMAR, thinks="reasoning_content"),
             "llama.cpp",
@@ -196,6 +206,13 @@ def test_a_busy_server_is_asked_again() -> None:
     assert overrides(trial.findings) == {}
 
 
+def test_a_model_that_spends_all_on_thoughts_is_given_more() -> None:
+    able = Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, slow=500)
+    trial, _ = tried(able, "vllm")
+    assert overrides(trial.findings) == {}
+    assert found(trial)["grammar"] == "obeyed"
+
+
 def test_what_is_to_be_written_can_be_read() -> None:
     from guard.config.capabilities import Capabilities  # noqa: PLC0415 (a layer above)
 
@@ -206,6 +223,25 @@ def test_what_is_to_be_written_can_be_read() -> None:
         assert not list(contradictions(row))
         assert row.grammar is able.place
         assert row.dialect is HELD[row.grammar][0] if row.grammar else row.dialect is None
+
+
+@pytest.mark.local
+def test_the_embedded_model_is_as_the_table_says() -> None:
+    async def body() -> tuple[Trial, bool]:
+        upstream = LocalUpstream("local", resolve(), threads=1, context=2048, slots=2)
+        trial = Trial(upstream, BACKENDS["local"], upstream.target.model)
+        await upstream.start()
+        try:
+            return trial, await trial.run()
+        finally:
+            await upstream.close()
+
+    trial, usable = asyncio.run(body())
+    assert usable
+    assert overrides(trial.findings) == {}
+    assert found(trial)["grammar"] == "obeyed"
+    assert found(trial)["prefix"] == "trailing"
+    assert "began after" in found(trial)["cut"]
 
 
 # --- answers -------------------------------------------------------------------------------------
