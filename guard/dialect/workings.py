@@ -7,6 +7,7 @@ without end; what is written by them can be read.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from guard.dialect.holes import DATE, MOMENT, STRING
@@ -118,6 +119,16 @@ _RULES: Final = _rules()
 EXPRESSION: Final = Rule(f"expression{DEPTH}")
 
 
+def all_shared() -> Mapping[str, Node]:
+    """Give the rules that are the same in every grammar that has them; it has all or none."""
+    return _RULES
+
+
+def shared(name: str) -> Node | None:
+    """Give the rule of this name that is the same in every grammar that has it; None for any other name."""
+    return _RULES.get(name)
+
+
 def working(text: str | None, rules: dict[str, Node]) -> Node:
     """Give what may stand as a working; `text` is the right one where it is known.
 
@@ -125,7 +136,8 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
     """
     if text is not None and _beyond(text):
         return FREE
-    rules |= _RULES
+    if EXPRESSION.name not in rules:
+        rules |= _RULES
     return EXPRESSION
 
 
@@ -133,7 +145,8 @@ def call(name: str, text: str | None, rules: dict[str, Node]) -> Node:
     """Give what may stand where a sub-procedure is carried out; as `working`, but of one shape."""
     if text is not None and _beyond(text):
         return FREE
-    rules |= _RULES
+    if EXPRESSION.name not in rules:
+        rules |= _RULES
     return sequence(Literal(f"{name}("), optional(_series(EXPRESSION)), Literal(")"))
 
 
