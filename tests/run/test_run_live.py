@@ -1,0 +1,121 @@
+"""What a grammar at the embedded model rules out, whatever the model says: many runs, each to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import cache
+from random import Random
+from typing import Final
+
+import pytest
+
+from guard.bench.tasks import TASKS, instances
+from guard.check.verdict import Kind
+from guard.dialect.lark import Level
+from guard.procedure.execute import Program
+from guard.procedure.types import Value
+from guard.run.ladders import Action, Rung, always
+from guard.run.messages import Message
+from guard.run.opening import Job
+from guard.run.policy import Policy
+from guard.trace import prompt
+from guard.upstream.local import LocalUpstream
+from guard.upstream.model import resolve
+from tests.corpus.chains import chain
+from tests.live import Heard, ask
+from tests.worked import folders, worked
+
+STRUCTURAL: Final = frozenset(
+    {
+        Kind.SKIPPED_STEP,
+        Kind.EXTRA_STEP,
+        Kind.REPEATED_STEP,
+        Kind.SELF_CORRECTION,
+        Kind.PREMATURE_ANSWER,
+        Kind.MISSING_ANSWER,
+        Kind.MALFORMED,
+    }
+)
+NONCE: Final = "3fa92c"
+HOT: Final = 1.2  # the more a model says at random, the more it tries
+SLOTS: Final = 4
+TOKENS: Final = 60  # of a run; a longer one ends there
+SECONDS: Final = 300.0  # for all runs on a busy machine; idle, they take a small part of it
+
+
+def policy(level: Level) -> Policy:
+    """What is wrong the guard writes itself, so that the model comes to every line."""
+    rules = always((Rung(Action.REPAIR), Rung(Action.RESUME, 1), Action.REJECT))
+    return Policy(
+        attempts=100, rules=rules, force=level, output_tokens=TOKENS, deliver="hold_all", seconds=SECONDS
+    )
+
+
+def job(program: Program, inputs: dict[str, Value]) -> Job:
+    """Ask without a word of what to do: a model that is told less goes wrong in more ways."""
+    message: Message = {"role": "user", "content": prompt.closing(program, inputs, NONCE)}
+    return Job(program=program, inputs=inputs, messages=(message,), nonce=NONCE, temperature=HOT)
+
+
+def jobs() -> list[Job]:
+    """Every shipped procedure, and small ones with inputs of all kinds."""
+    shipped = [worked(folder)[0] for folder in folders()]
+    chains = [chain(length, look_back, seed=length) for length in (3, 5) for look_back in range(1, 5)]
+    drawn = [instance.job for instance in instances(TASKS, 5, Random(8))]
+    given = [(case.program, case.inputs) for case in shipped] + [(one.program, one.inputs) for one in chains]
+    return [job(*one) for one in given] + [job(one.program, dict(one.inputs)) for one in drawn]
+
+
+@cache
+def runs() -> dict[Level, list[Heard]]:
+    """All runs at both levels, on one server."""
+
+    async def one(upstream: LocalUpstream, level: Level, asked: Job, free: asyncio.Semaphore) -> Heard:
+        async with free:
+            return await ask(upstream, asked, policy(level))
+
+    async def body() -> dict[Level, list[Heard]]:
+        upstream = LocalUpstream("local", resolve(), context=2048, slots=SLOTS)
+        free = asyncio.Semaphore(SLOTS)
+        try:
+            await upstream.start()
+            return {
+                level: await asyncio.gather(*(one(upstream, level, asked, free) for asked in jobs()))
+                for level in (Level.SHAPE, Level.OPERANDS)
+            }
+        finally:
+            await upstream.close()
+
+    return asyncio.run(asyncio.wait_for(body(), 2 * SECONDS))
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
+def test_under_a_grammar_no_line_is_out_of_place_or_out_of_shape(level: Level) -> None:
+    heard = runs()[level]
+    assert len(heard) >= 50
+    kinds = Counter(violation.kind for one in heard for violation in one.violations)
+    assert not STRUCTURAL & {*kinds}, kinds
+    assert all(command.grammar for one in heard for command in one.opened_with)
+    # That says something only of a model that writes lines in every procedure, and gets some of them wrong.
+    assert all(one.written or one.violations for one in heard)
+    assert sum(len(one.written) for one in heard) > 100
+    assert kinds[Kind.WRONG_VALUE] > 20
+
+
+@pytest.mark.local
+def test_with_operands_given_no_known_one_is_wrong() -> None:
+    lines = 0
+    for one in runs()[Level.OPERANDS]:
+        known = frozenset[str]().union(*one.known)
+        lines += sum(step.path in known for step in one.written)
+        wrong = [v for v in one.violations if v.kind is Kind.WRONG_EXPRESSION and v.step in known]
+        assert not wrong, one.job.program.name
+    assert lines > 50
+
+
+@pytest.mark.local
+def test_without_operands_the_same_model_gets_them_wrong() -> None:
+    kinds = Counter(violation.kind for one in runs()[Level.SHAPE] for violation in one.violations)
+    assert kinds[Kind.WRONG_EXPRESSION] > 20
