@@ -1,10 +1,11 @@
 """How well a model does what the prompt says: `python -m tests.benchmarks.prompting`.
 
-A table with a row for each number of worked examples and form of the trace, of three shares:
+A table with a row for each number of worked examples and form of the trace, of four shares:
 
     trace   asked without a guard, the whole trace is right
     answer  the same, as far as its last answer goes
     lines   lines that are right at the first try, each behind right ones
+    formed  the same, where a wrong result of a line that is right up to it is let pass
 
 Nothing is drawn by the model (temperature 0), and all that is asked for is the same in every row. `chain`: procedures
 of 5 arithmetic steps with several inputs each. `shipped`: a case of each procedure of `examples/`, of which only a few
@@ -29,7 +30,7 @@ from time import perf_counter
 from guard.bench.probe import NoClient
 from guard.check.checker import Checker
 from guard.check.freely import Findings, findings
-from guard.check.verdict import StepVerified, Verdict
+from guard.check.verdict import Kind, StepVerified, Verdict, Violation
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import Expected, Form
 from guard.procedure.load import load
@@ -51,6 +52,7 @@ SLOTS = 4
 CONTEXT = 6144  # tokens a slot: the longest prompt, with three worked examples
 SPARE = 1.3  # so much longer than the faithful trace one may be
 CHARACTERS = 2  # of a trace, mostly digits and signs, in a token: about two
+VALUES = frozenset({Kind.WRONG_VALUE, Kind.WRONG_ANSWER, Kind.INADMISSIBLE_VALUE, Kind.WRONG_BRANCH})
 Z = 1.96  # for intervals of 95 %
 
 
@@ -143,8 +145,26 @@ async def said(upstream: LocalUpstream, messages: Sequence[Message], begun: str,
     return text
 
 
-def judged(program: Program, inputs: dict[str, Value], text: str) -> Findings:
-    """What a whole answer shows."""
+def is_right(program: Program, inputs: dict[str, Value], text: str) -> bool:
+    """Whether a text has all lines of a right trace and none between; a frame is not asked for."""
+    checker = Checker(program, inputs, nonce=NONCE, verified=f"{render.begin(program.name, NONCE)}\n")
+    for said_line in text.splitlines():
+        if said_line.strip() and not said_line.startswith("@"):
+            checker.feed(f"{said_line}\n")
+        if checker.verdict is Verdict.FAILED or checker.expected is None:
+            break
+    return checker.verdict is not Verdict.FAILED and checker.expected is None
+
+
+def answer_is_right(program: Program, inputs: dict[str, Value], text: str) -> bool:
+    """Whether the last answer in a text is the right one, read as lines of a trace or freely."""
+    return any(
+        _findings(program, inputs, read).answer == "right"
+        for read in (text, f"{render.begin(program.name, NONCE)}\n{text}")
+    )
+
+
+def _findings(program: Program, inputs: dict[str, Value], text: str) -> Findings:
     looking = findings(program, inputs, text)
     while True:
         try:
@@ -162,9 +182,8 @@ async def one(upstream: LocalUpstream, question: Question, form: Form, found: Fo
     right = render.trace(program, steps, NONCE)
     if question.whole:
         text = await said(upstream, messages, "", round(len(right) / CHARACTERS * SPARE))
-        seen = judged(program, question.inputs, text)
-        found.note("trace", right=seen.verdict is Verdict.PASSED)
-        found.note("answer", right=seen.answer == "right")
+        found.note("trace", right=is_right(program, question.inputs, text))
+        found.note("answer", right=answer_is_right(program, question.inputs, text))
     places = range(len(steps))[:: math.ceil(len(steps) / LINES)]
     for place in places:
         verified = "".join(right.splitlines(keepends=True)[: place + 1])
@@ -187,8 +206,15 @@ async def line(
     text = await said(upstream, messages, verified + stub, room)
     checker = Checker(program, question.inputs, nonce=NONCE, verified=verified)
     heard = checker.feed(f"{stub}{text.partition(chr(10))[0]}\n")
-    [got] = [one for one in heard if isinstance(one, StepVerified)] or [None]
-    found.note("lines", right=got is not None and (not got.decided or equal(got.value, value)))
+    verdict = next((one for one in heard if isinstance(one, StepVerified | Violation)), None)
+    match verdict:
+        case StepVerified(decided=decided, value=given):
+            right = not decided or equal(given, value)
+        case _:
+            right = False
+    found.note("lines", right=right)
+    formed = not isinstance(verdict, Violation) or verdict.kind in VALUES
+    found.note("formed", right=verdict is not None and formed)
 
 
 async def cell(upstream: LocalUpstream, questions: Sequence[Sequence[Question]], form: Form) -> Found:
@@ -212,12 +238,12 @@ async def measure(arguments: argparse.Namespace) -> None:
     try:
         await upstream.start()
         print(f"{upstream.target.model}, {arguments.what}, N = {arguments.runs}\n")
-        print("| examples | form | whole trace | answer | lines at the first try |\n|---|---|---|---|---|")
+        print("| examples | form | whole trace | answer | lines at the first try | lines in form |\n|---|---|---|---|---|---|")
         for examples in arguments.examples:
             for form in arguments.forms:
                 began = perf_counter()
                 found = await cell(upstream, list(asked(arguments.runs, examples)), form)
-                shares = " | ".join(found.share(what) for what in ("trace", "answer", "lines"))
+                shares = " | ".join(found.share(what) for what in ("trace", "answer", "lines", "formed"))
                 print(f"| {examples} | `{form}` | {shares} |", flush=True)
                 print(f"{perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     finally:
