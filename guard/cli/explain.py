@@ -11,12 +11,12 @@ from guard.config import Config
 from guard.config.lists import CASES, DECIDED, spell_rung
 from guard.config.policies import PolicySettings
 from guard.config.refuse import VOTED
-from guard.config.settings import Route, UpstreamSettings
+from guard.config.settings import Route, ServedUpstream, UpstreamSettings
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
 from guard.run.ladders import ENDS, LADDERS, Action, Ladder, named
-from guard.upstream.backends import BACKENDS
+from guard.upstream.backends import backend_for
 
 AT_A_STEP: Final = frozenset({Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD})
 _LOOPS: Final = frozenset({StepKind.LOOP, StepKind.WHILE})
@@ -246,9 +246,10 @@ def _passed(what: str, why: str) -> Mapping[str, str]:
 
 
 def _forces(upstream: UpstreamSettings) -> bool:
-    """Whether an upstream takes a grammar."""
-    backend = BACKENDS.get(upstream.kind)
-    return backend is not None and backend.dialect is not None
+    """Whether an upstream takes a grammar, for the model that it is configured with."""
+    changes = upstream.capabilities.changes if isinstance(upstream, ServedUpstream) else None
+    model = upstream.model if isinstance(upstream, ServedUpstream) else ""
+    return backend_for(upstream.kind, model, changes).dialect is not None
 
 
 def _worst(settings: PolicySettings, program: Program | None, *, upstreams: int, standby: int) -> Worst:

@@ -16,12 +16,14 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from guard.config.capabilities import Capabilities
 from guard.config.inherit import inherit
 from guard.config.places import Places
 from guard.config.policies import Entry, PolicySettings, RuleSettings, VotesSettings
 from guard.config.refuse import impossible
 from guard.config.settings import (
     Admin,
+    AzureUpstream,
     Breaker,
     Config,
     Defaults,
@@ -201,7 +203,7 @@ class _Expansion:
 _SECTIONS: Mapping[str, tuple[type[BaseModel], ...]] = {
     "server": (Server,),
     "admin": (Admin,),
-    "upstreams": (HttpUpstream, LocalUpstream, ScriptedUpstream),
+    "upstreams": (HttpUpstream, AzureUpstream, LocalUpstream, ScriptedUpstream),
     "policies": (PolicySettings,),
     "routes": (Route,),
     "defaults": (Defaults,),
@@ -209,7 +211,7 @@ _SECTIONS: Mapping[str, tuple[type[BaseModel], ...]] = {
 
 
 _INNER: Mapping[str, Mapping[str, type[BaseModel]]] = {
-    "upstreams": {"breaker": Breaker, "retry_budget": RetryBudget},
+    "upstreams": {"breaker": Breaker, "capabilities": Capabilities, "retry_budget": RetryBudget},
     "policies": {"actions": Entry, "rules": RuleSettings, "votes": VotesSettings},
 }
 

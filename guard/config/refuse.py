@@ -8,15 +8,17 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from guard.config.capabilities import impossible_capabilities
 from guard.config.combine import faults_of_settings
 from guard.config.inherit import DEFAULT_POLICY
 from guard.config.lists import DECIDED, Fault, faults_of_lists, lists
 from guard.config.places import Problem
 from guard.config.policies import Mode, PolicySettings
-from guard.config.settings import Defaults, LocalUpstream, Route
+from guard.config.settings import AzureUpstream, Defaults, HttpUpstream, LocalUpstream, Route
 from guard.config.words import suggestion
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
+from guard.upstream.backends import BACKENDS, backend_for
 
 VOTED = DECIDED - {StepKind.CHOICE}
 
@@ -38,6 +40,8 @@ def impossible(
     }
     problems: list[Problem] = []
     upstreams = _mapping(raw.get("upstreams")) or {"local": {"kind": "local"}}
+    for name, values in upstreams.items():
+        problems += [(f"upstreams.{name}.{key}", why) for key, why in _of_server(_mapping(values))]
     for name, settings in policies.items():
         faults = (*faults_of_settings(settings), *faults_of_lists(settings), *_of_names(settings, upstreams))
         problems += _blamed(name, _mapping(written.get(name)), faults)
@@ -74,6 +78,36 @@ def _of_names(settings: PolicySettings, upstreams: Mapping[str, Any]) -> Iterato
         if name not in upstreams:
             message = f"there is no upstream {name!r}{suggestion(name, upstreams)}"
             yield (f"attempts_per_upstream.{name}",), message
+
+
+# --- servers -------------------------------------------------------------------------------------
+
+_BETA = (
+    "only below /beta does this kind go on from a prefix: write https://api.deepseek.com/beta, "
+    "or `capabilities: {prefix: none}`"
+)
+
+
+def _of_server(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what cannot be in one upstream that is reached over HTTP: the key in it, and why."""
+    kind = values.get("kind")
+    section: type[HttpUpstream | AzureUpstream] = AzureUpstream if kind == "azure" else HttpUpstream
+    settings = _valid(section, values) if kind in BACKENDS else None
+    if settings is None:
+        return
+    for column, why in impossible_capabilities(settings.kind, settings.model, settings.capabilities):
+        yield f"capabilities.{column}" if column else "capabilities", why
+    match settings:
+        case HttpUpstream(kind="deepseek", base_url=url) if not url.endswith("/beta"):
+            if backend_for("deepseek", settings.model, settings.capabilities.changes).prefill:
+                yield "base_url", _BETA
+        case AzureUpstream(deployment=str()):
+            if settings.api_version is None:
+                yield "deployment", "needs `api_version`, too"
+            if not settings.base_url.endswith("/openai"):
+                yield "base_url", f"of a deployment it ends in /openai, found {settings.base_url!r}"
+        case _:
+            pass
 
 
 # --- where policies are used ---------------------------------------------------------------------

@@ -10,11 +10,13 @@ from importlib.metadata import version
 from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
 from guard.config.settings import (
+    AzureUpstream,
     Config,
     HttpUpstream,
     LocalUpstream,
     Route,
     ScriptedUpstream,
+    ServedUpstream,
     UpstreamSettings,
 )
 from guard.errors import ConfigError, ConversationError
@@ -146,10 +148,10 @@ def upstream_of(config: Config, name: str) -> Upstream:
 
 def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
     match settings:
-        case HttpUpstream():
+        case HttpUpstream() | AzureUpstream():
             return http.HttpUpstream(
                 name,
-                settings.base_url,
+                _address(settings),
                 kind=settings.kind,
                 model=settings.model,
                 api_key=settings.api_key.get_secret_value() or None,
@@ -157,6 +159,8 @@ def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
                 timeouts=http.Timeouts(
                     connect_s=settings.connect_s, first_s=settings.first_s, idle_s=settings.idle_s
                 ),
+                capabilities=settings.capabilities.changes,
+                api_version=settings.api_version if isinstance(settings, AzureUpstream) else None,
             )
         case LocalUpstream():
             local.require_runtime()
@@ -171,9 +175,14 @@ def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
             return scripted.ScriptedUpstream(name, scripted.load_script(settings.file))
 
 
+def _address(settings: HttpUpstream | AzureUpstream) -> str:
+    deployment = settings.deployment if isinstance(settings, AzureUpstream) else None
+    return settings.base_url if deployment is None else f"{settings.base_url}/deployments/{deployment}"
+
+
 def _spared(upstream: Upstream, settings: UpstreamSettings, observer: Observer) -> Upstream:
     """Put an upstream behind a breaker and a retry budget of its own."""
-    silent_s = settings.idle_s if isinstance(settings, HttpUpstream) else SILENT_S
+    silent_s = settings.idle_s if isinstance(settings, ServedUpstream) else SILENT_S
     return SparedUpstream(
         upstream,
         observer,

@@ -19,6 +19,7 @@ from pydantic import (
     field_validator,
 )
 
+from guard.config.capabilities import Capabilities
 from guard.config.places import Places
 from guard.config.policies import Mode, PolicySettings
 from guard.config.procedures import load_procedures
@@ -139,12 +140,9 @@ class SparedUpstream(Section):
     breaker: Annotated[Breaker, BeforeValidator(lambda value: NEVER if value == "off" else value)] = Breaker()
 
 
-class HttpUpstream(SparedUpstream):
-    """A model server that is reached over HTTP."""
+class ServedUpstream(SparedUpstream):
+    """A model server that is reached over HTTP, whatever its kind."""
 
-    kind: Literal["generic", "llama.cpp"] = Field(
-        description="`generic`: any OpenAI-compatible server; `llama.cpp`: with prefill and grammars"
-    )
     base_url: Annotated[str, AfterValidator(_http_url)] = Field(
         description="where its API begins, with `/v1` if it has one"
     )
@@ -156,6 +154,7 @@ class HttpUpstream(SparedUpstream):
     connect_s: float = Field(default=5, gt=0, description="seconds to wait for a connection")
     first_s: float = Field(default=120, gt=0, description="seconds to wait until the model says something")
     idle_s: float = Field(default=30, gt=0, description="seconds to wait between two things that it says")
+    capabilities: Capabilities = Capabilities()
 
     @field_validator("pass_key")
     @classmethod
@@ -164,6 +163,39 @@ class HttpUpstream(SparedUpstream):
         if pass_key and own and own.get_secret_value():
             raise ValueError("pass_key and api_key exclude each other")
         return pass_key
+
+
+class HttpUpstream(ServedUpstream):
+    """A server of one of the kinds of the table."""
+
+    kind: Literal[
+        "openai",
+        "llama.cpp",
+        "vllm",
+        "sglang",
+        "fireworks",
+        "mistral",
+        "deepseek",
+        "openrouter",
+        "ollama",
+        "generic",
+    ] = Field(description="the server; `generic`: any other that is OpenAI-compatible")
+
+
+class AzureUpstream(ServedUpstream):
+    """Models of OpenAI that Azure serves."""
+
+    kind: Literal["azure"] = Field(description="OpenAI's models at Azure")
+    api_version: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?$|^(latest|preview|v1)$",
+        description="the version of its API; required for a `deployment`, not needed below `/openai/v1`",
+    )
+    deployment: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9._-]{1,64}$",
+        description="the deployment, where the address names it; `base_url` ends in `/openai` then",
+    )
 
 
 class LocalUpstream(SparedUpstream):
@@ -192,7 +224,7 @@ class ScriptedUpstream(SparedUpstream):
 
 
 UpstreamSettings: TypeAlias = Annotated[
-    HttpUpstream | LocalUpstream | ScriptedUpstream,
+    HttpUpstream | AzureUpstream | LocalUpstream | ScriptedUpstream,
     Field(discriminator="kind"),
 ]
 

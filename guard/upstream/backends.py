@@ -31,6 +31,7 @@ _O_SERIES: Final = replace(
     roles=Roles.DEVELOPER,
     stop_field=None,
     refuses=frozenset({"temperature", "top_p", "stop"}),
+    temperature=None,
 )
 # The grammar of a custom tool needs one of these models.
 _GPT_5: Final = replace(
@@ -72,6 +73,8 @@ _LLAMA_CPP: Final = Backend(
     reasoning_fields=("reasoning_content",),
     temperature=0.0,
     fixed={"cache_prompt": True},
+    # It goes on from no prefix where the chat template makes room for thoughts first.
+    with_prefix={"chat_template_kwargs": {"enable_thinking": False}},
     token_per_chunk=True,
     closes_after_stream=True,
 )
@@ -129,7 +132,7 @@ _MISTRAL: Final = Backend(
     echo=Echo.ALWAYS,
     stream_options=False,
     seed_field="random_seed",
-    refuses=frozenset({"user", "stream_options", "seed"}),  # unknown fields are answered with 422
+    refuses=frozenset({"user"}),  # unknown fields are answered with 422
     reasoning_fields=(),
     temperature=0.0,
     unverified=frozenset({"thinking"}),
@@ -160,7 +163,6 @@ _OLLAMA: Final = Backend(
     grammar=Place.RESPONSE_FORMAT,
     dialect=Dialect.JSON_SCHEMA,
     ignores_bad=frozenset({Dialect.JSON_SCHEMA}),
-    thinking=Thinking.FORBIDDEN,
     prefix=Prefix.TRAILING,
     reasoning_fields=("reasoning",),
     n=False,

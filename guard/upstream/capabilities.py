@@ -37,6 +37,15 @@ HELD: Final[Mapping[Place, tuple[Dialect, ...]]] = {
 }
 
 
+_FIELDS: Final[Mapping[Place | None, tuple[str, ...]]] = {
+    Place.GRAMMAR: ("grammar",),
+    Place.STRUCTURED_OUTPUTS: ("structured_outputs",),
+    Place.EBNF: ("ebnf", "regex"),
+    Place.RESPONSE_FORMAT: ("response_format",),
+    Place.CUSTOM_TOOL: ("tools", "tool_choice"),
+}
+
+
 class Prefix(StrEnum):
     """How a server is told to go on from what the assistant has said already."""
 
@@ -81,7 +90,7 @@ class Backend:
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
     an error. `reasoning_fields`: where in a message or a delta it puts thoughts.
     `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
-    `fixed`: fields that every request carries; `with_grammar`: those of every request with a grammar.
+    `fixed`: fields that every request carries; `with_grammar`, `with_prefix`: those of one with either.
     `token_per_chunk`: every chunk is one token, so that a cut stream can be counted. `closes_after_stream`:
     the server drops the connection behind a stream though it promises not to. `key_header`: where the key
     goes. `unverified`: names of the columns for which there is no source yet.
@@ -107,6 +116,7 @@ class Backend:
     temperature: float | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)
     with_grammar: Mapping[str, object] = field(default_factory=dict)
+    with_prefix: Mapping[str, object] = field(default_factory=dict)
     token_per_chunk: bool = False
     closes_after_stream: bool = False
     key_header: str = "authorization"
@@ -114,8 +124,8 @@ class Backend:
 
     @property
     def prefill(self) -> bool:
-        """Whether it goes on from what the assistant has said already."""
-        return self.prefix is not Prefix.NONE
+        """Whether a trace is continued: the input of a tool cannot be begun for the model."""
+        return self.prefix is not Prefix.NONE and self.grammar is not Place.CUSTOM_TOOL
 
     @property
     def validates(self) -> bool:
@@ -149,5 +159,10 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
         )
     if backend.prefix is Prefix.NONE and backend.echo is not Echo.NEVER:
         yield "echo", "without `prefix` there is nothing to repeat"
-    for name in sorted(backend.refuses & {"model", "messages", "stream", backend.max_tokens_field}):
+    if backend.temperature is not None and "temperature" in backend.refuses:
+        yield "temperature", "it is never sent `temperature`: see `refuses`"
+    if backend.stream_options and "stream_options" in backend.refuses:
+        yield "stream_options", "it is never sent that field: see `refuses`"
+    needed = {"model", "messages", "stream", backend.max_tokens_field, *_FIELDS.get(place, ())}
+    for name in sorted(backend.refuses & needed):
         yield "refuses", f"no request can do without {name!r}"

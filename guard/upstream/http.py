@@ -153,7 +153,7 @@ class HttpUpstream:
         try:
             response = await self._pool().request(
                 request.method,
-                self._url(request.path),
+                self.url(request.path),
                 headers=headers,
                 data=_payload(request.body),
                 timeout=timeout,
@@ -202,7 +202,7 @@ class HttpUpstream:
             connection = SimpleNamespace(reused=False)
             try:
                 return await self._pool().post(
-                    self._url("/chat/completions"),
+                    self.url("/chat/completions"),
                     data=_payload(asked),
                     headers=headers,
                     timeout=timeout,
@@ -231,7 +231,7 @@ class HttpUpstream:
             )
         return self._session
 
-    def _url(self, path: str) -> URL:
+    def url(self, path: str) -> URL:
         """An address below `base_url`, escapes kept as they are."""
         segments = unquote(path.partition("?")[0]).replace("\\", "/").split("/")
         if ".." in segments or "." in segments:

@@ -34,11 +34,12 @@ def body(backend: Backend, command: Open, *, model: str, extra: Mapping[str, obj
         ours[backend.seed_field] = command.seed
     if backend.stop_field is not None and command.stop:
         ours[backend.stop_field] = list(command.stop)
+    if command.prefix:
+        ours |= _joined(extra, backend.with_prefix)
     if command.prefix and backend.prefix is Prefix.CONTINUE:
         ours |= {"continue_final_message": True, "add_generation_prompt": False}
     if command.grammar is not None:
-        ours |= _placed(backend, command.grammar)
-        ours |= {name: _joined(extra.get(name), value) for name, value in backend.with_grammar.items()}
+        ours |= _placed(backend, command.grammar) | _joined(extra, backend.with_grammar)
     said = {name: value for name, value in ours.items() if value is not None}
     return {
         name: value
@@ -100,8 +101,12 @@ def _custom_tool(dialect: Dialect, text: str) -> dict[str, object]:
     }
 
 
-def _joined(theirs: object, ours: object) -> object:
-    """Put our members into an object of the client's."""
+def _joined(theirs: Mapping[str, object], ours: Mapping[str, object]) -> dict[str, object]:
+    """Put members of ours into the client's objects."""
+    return {name: _into(theirs.get(name), value) for name, value in ours.items()}
+
+
+def _into(theirs: object, ours: object) -> object:
     return {**theirs, **ours} if isinstance(theirs, dict) and isinstance(ours, dict) else ours
 
 

@@ -169,7 +169,7 @@ def test_every_mistake_is_named_at_once_with_the_path_of_its_key(folder: Path) -
         procedures: [procedures/, nowhere/]
         upstreams:
           main: {kind: generic, base_url: "127.0.0.1:9000", api_kye: x}
-          other: {kind: vllm}
+          other: {kind: tgi}
           third: {base_url: http://a}
         policies:
           default: {actions: [resume, pray], seconds: .inf, mode: strict}
@@ -187,7 +187,7 @@ def test_every_mistake_is_named_at_once_with_the_path_of_its_key(folder: Path) -
     assert "bad.proc:2" in found["procedures[0]"]
     assert "expected a URL" in found["upstreams.main.base_url"]
     assert found["upstreams.main.api_kye"] == "unknown key; did you mean 'api_key'?"
-    assert "'vllm'" in found["upstreams.other.kind"]
+    assert "'tgi'" in found["upstreams.other.kind"]
     assert "did you mean" not in found["upstreams.other.kind"]
     assert "is required" in found["upstreams.third.kind"]
     assert "'pray'" in found["policies.default.actions[1]"]
