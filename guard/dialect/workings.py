@@ -1,7 +1,8 @@
 """What a working may look like where its operands are left to the model: an expression, bounded.
 
-One rule a level of brackets keeps a weak model from opening brackets without end, and an operator from
-following another one.
+Whatever may be written here can be read, as `trace.lark` has it: a comparison is not compared again, and a
+unit of time stands behind what is added alone. Rules of their own for each level of brackets keep a weak
+model from opening brackets without end.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from typing import Final
 
 from guard.dialect.holes import DATE, MOMENT, STRING
-from guard.dialect.tree import Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
+from guard.dialect.tree import EMPTY, Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
 from guard.procedure.dates import CALENDAR_UNITS, MODES, UNITS
 
 DEPTH: Final = 5  # brackets in brackets
@@ -25,7 +26,7 @@ _DIGIT = Chars((("0", "9"),))
 # With its sign, so that a lexer need not choose between a sign alone and the beginning of a number.
 _NUMBER = sequence(
     optional(Literal("-")),
-    Repeat(_DIGIT, 1, DIGITS),
+    choice(Literal("0"), sequence(Chars((("1", "9"),)), Repeat(_DIGIT, 0, DIGITS - 1))),
     optional(Literal("."), Repeat(_DIGIT, 1, DIGITS)),
     optional(Literal("%")),
 )
@@ -40,13 +41,50 @@ def _member(node: Node) -> Node:
     return sequence(node, Repeat(sequence(Literal("."), NAME), 0, 8))
 
 
-_LETTERS = (("a", "z"), ("A", "Z"), ("_", "_"))
-NAME = Terminal("name", sequence(Chars(_LETTERS), Repeat(Chars((*_LETTERS, ("0", "9"))), 0, NAME_CHARS - 1)))
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+_REST = Chars((("a", "z"), ("A", "Z"), ("_", "_"), ("0", "9")))
+# Words that begin something else where a name may stand, and those that are no name of a function.
+_WORDS = frozenset({"if", "not", "do"})
+_NO_FUNCTIONS = _WORDS | {"true", "false", "null"}
+
+
+def _name_but(words: frozenset[str], begun: str = "") -> Node:
+    """Give the rest of a name that has begun so and is none of some words."""
+    ways = sorted({word[len(begun)] for word in words if word.startswith(begun) and word != begun})
+    others = [letter for letter in _LETTERS + "0123456789" * bool(begun) if letter not in ways]
+    rest = Repeat(_REST, 0, NAME_CHARS - 1 - len(begun))
+    on = choice(
+        sequence(Chars(_ranges(others)), rest),
+        *(sequence(Literal(way), _name_but(words, begun + way)) for way in ways),
+    )
+    return optional(on) if begun and begun not in words else on
+
+
+def _ranges(letters: list[str]) -> tuple[tuple[str, str], ...]:
+    """Put letters that follow each other together."""
+    found: list[tuple[str, str]] = []
+    for letter in sorted(letters):
+        if found and ord(found[-1][1]) + 1 == ord(letter):
+            found[-1] = found[-1][0], letter
+        else:
+            found.append((letter, letter))
+    return tuple(found)
+
+
+NAME = Terminal("name", _name_but(_WORDS))
 MEMBER = Terminal("member", _member(NAME))
-_OPERATORS = ("+", "-", "*", "/", "div", "mod", "==", "!=", "<", "<=", ">", ">=", "in", "and", "or", "else")
-_OPERATOR = Terminal(
-    "operator", choice(*(Literal(f" {operator} ") for operator in _OPERATORS), Literal(" not in "))
-)
+_FUNCTION = Terminal("function", _name_but(_NO_FUNCTIONS))
+
+
+def _operator(name: str, *signs: str) -> Node:
+    return Terminal(name, choice(*(Literal(f" {sign} ") for sign in signs)))
+
+
+_MULTIPLIED = _operator("multiplied", "*", "/", "div", "mod")
+_ADDED = _operator("added", "+", "-")
+_COMPARED = _operator("compared", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
+_JOINED = _operator("joined", "and", "or")
+_ELSE = _operator("instead", "else")
 _NULL_TEST = Terminal("nulltest", choice(Literal(" is null"), Literal(" is not null")))
 _FREE = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
@@ -57,12 +95,19 @@ def _rules() -> dict[str, Node]:
     for depth in range(DEPTH + 1):
         if depth:
             rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
-        term = sequence(optional(Literal("not ")), optional(Literal("-")), Rule(f"atom{depth}"))
-        rules[f"term{depth}"] = term
-        operation = sequence(_OPERATOR, Rule(f"term{depth}"), optional(_SHIFT))
-        further = Repeat(choice(_NULL_TEST, operation), 0, TERMS - 1)
-        rules[f"expression{depth}"] = choice(*_conditional(depth), sequence(Rule(f"term{depth}"), further))
+        rules[f"term{depth}"] = sequence(optional(Literal("-")), Rule(f"atom{depth}"))
+        rules[f"product{depth}"] = _chain(Rule(f"term{depth}"), _MULTIPLIED)
+        rules[f"sum{depth}"] = _chain(Rule(f"product{depth}"), _ADDED, optional(_SHIFT))
+        total = Rule(f"sum{depth}")
+        against = optional(choice(_NULL_TEST, sequence(_COMPARED, total)))
+        rules[f"comparison{depth}"] = sequence(optional(Literal("not ")), total, against)
+        rules[f"logic{depth}"] = _chain(Rule(f"comparison{depth}"), _JOINED)
+        rules[f"expression{depth}"] = choice(*_conditional(depth), _chain(Rule(f"logic{depth}"), _ELSE))
     return rules
+
+
+def _chain(item: Node, operator: Node, behind: Node = EMPTY) -> Node:
+    return sequence(item, Repeat(sequence(operator, item, behind), 0, TERMS - 1))
 
 
 def _conditional(depth: int) -> list[Node]:
@@ -74,18 +119,18 @@ def _conditional(depth: int) -> list[Node]:
 
 def _bracketed(inner: int) -> list[Node]:
     expression = Rule(f"expression{inner}")
-    cell = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
-    field = sequence(STRING, Literal(": "), cell)
+    field = sequence(STRING, Literal(": "), expression)
     each = sequence(
-        Literal(" for "), NAME, Literal(" in "), expression, optional(Literal(" if "), expression)
+        *(Literal(" for "), NAME, Literal(" in "), Rule(f"logic{inner}")),
+        optional(Literal(" if "), expression),
     )
     ordered = sequence(each, optional(Literal(" by "), expression), optional(Literal(" desc")))
     further = Repeat(sequence(Literal(", "), expression), 0, ARGUMENTS)
     arguments = sequence(expression, choice(ordered, further))
     return [
         _member(sequence(Literal("("), expression, Literal(")"))),
-        sequence(NAME, Literal("("), optional(arguments), Literal(")")),
-        sequence(Literal("["), optional(_series(cell)), Literal("]")),
+        sequence(_FUNCTION, Literal("("), optional(arguments), Literal(")")),
+        sequence(Literal("["), optional(_series(expression)), Literal("]")),
         sequence(Literal("["), expression, each, Literal("]")),
         sequence(Literal("{"), optional(_series(field)), Literal("}")),
     ]
@@ -95,7 +140,22 @@ def _series(item: Node) -> Node:
     return sequence(item, Repeat(sequence(Literal(", "), item), 0, ARGUMENTS))
 
 
+def _listings() -> dict[str, Node]:
+    """Rules for lists and records that show how their parts came about: only a line's value does."""
+    rules: dict[str, Node] = {}
+    for depth in range(1, DEPTH + 1):
+        expression = Rule(f"expression{depth - 1}")
+        worked = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
+        cell = choice(worked, Rule(f"listing{depth - 1}")) if depth > 1 else worked
+        rules[f"listing{depth}"] = choice(
+            sequence(Literal("["), optional(_series(cell)), Literal("]")),
+            sequence(Literal("{"), optional(_series(sequence(STRING, Literal(": "), cell))), Literal("}")),
+        )
+    return rules
+
+
 _RULES: Final = _rules()
+_LISTINGS: Final = _listings()
 EXPRESSION: Final = Rule(f"expression{DEPTH}")
 
 
@@ -108,6 +168,12 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
         return _FREE
     rules |= _RULES
     return EXPRESSION
+
+
+def listing(rules: dict[str, Node]) -> Node:
+    """Give what may stand as a list or record whose parts may have workings of their own."""
+    rules |= _RULES | _LISTINGS
+    return choice(Rule(f"listing{DEPTH}"), EXPRESSION)
 
 
 def _beyond(text: str) -> bool:
