@@ -28,7 +28,9 @@ class Heard(RunObserver):
         self.violations: list[Violation] = []
         self.verified: list[StepVerified] = []
         self.written: list[StepVerified] = []  # those that a model wrote
-        self.known: list[frozenset[str]] = []  # for each of `opened_with`, the steps whose operands were known
+        self.known: list[
+            frozenset[str]
+        ] = []  # for each of `opened_with`, the steps whose operands were known
         self.end: Finish | None = None
 
     def opened(self, command: Open) -> None:
@@ -38,7 +40,7 @@ class Heard(RunObserver):
     def closed(self, command: Close) -> None:
         self.closes.append(command)
 
-    def observed(self, judgement: Judgement, generation: int = 0) -> None:
+    def observed(self, judgement: Judgement, generation: int = 0) -> None:  # noqa: ARG002 (one at a time)
         match judgement:
             case Violation():
                 self.violations.append(judgement)
@@ -49,7 +51,7 @@ class Heard(RunObserver):
             case _:
                 pass
 
-    def finished(self, command: Finish, duration_s: float) -> None:
+    def finished(self, command: Finish, duration_s: float) -> None:  # noqa: ARG002
         self.end = command
 
     def _known(self) -> frozenset[str]:
@@ -79,7 +81,7 @@ class _One(Observer):
     def __init__(self, heard: Heard) -> None:
         self._heard = heard
 
-    def run_started(self, info: RunInfo) -> RunObserver:
+    def run_started(self, info: RunInfo) -> RunObserver:  # noqa: ARG002
         return self._heard
 
 

@@ -41,7 +41,12 @@ _HEX = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 # What may stand in a JSON string: any character but these as itself, the rest escaped.
 _PLAIN = Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\")), negated=True)
 _SHORT = Chars(tuple((char, char) for char in '"\\/bfnrt'))
-_ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), Repeat(_HEX, 4, 4))))
+# No half of a surrogate pair: alone it is no character, and a pair is written as the character itself.
+_CODE = choice(
+    sequence(Chars((("0", "9"), ("a", "c"), ("e", "f"), ("A", "C"), ("E", "F"))), Repeat(_HEX, 3, 3)),
+    sequence(Chars((("d", "d"), ("D", "D"))), Chars((("0", "7"),)), Repeat(_HEX, 2, 2)),
+)
+_ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), _CODE)))
 _CHAR = Terminal("char", choice(_PLAIN, _ESCAPED))
 
 
@@ -57,16 +62,30 @@ _NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
 PASS = Terminal("pass", sequence(Literal("["), _NUMBER, Literal("]")))
 
 
-_DAY = sequence(
-    Repeat(_DIGIT, 4, 4),
-    Literal("-"),
-    choice(sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), Chars((("0", "2"),)))),
-    Literal("-"),
-    choice(
-        sequence(Literal("0"), _ONE_TO_NINE),
-        sequence(Chars((("1", "2"),)), _DIGIT),
-        sequence(Literal("3"), Chars((("0", "1"),))),
+def _of(*digits: str) -> Node:
+    """Give characters one after the other, each one of some digits: `1-9`, or `13578`."""
+    sets = [
+        ((some[0], some[2]),) if some[1:2] == "-" else tuple((one, one) for one in some) for some in digits
+    ]
+    return sequence(*map(Chars, sets))
+
+
+_FOURS = choice(_of("0", "48"), _of("2468", "048"), _of("13579", "26"))  # divided by 4, but for 00
+_YEAR = choice(
+    *(_of(*("0" * zeros), "1-9", *("0-9",) * (3 - zeros)) for zeros in range(4)),
+)
+_MONTH = choice(_of("0", "1-9"), _of("1", "0-2"))
+_LEAP = choice(sequence(_of("0-9", "0-9"), _FOURS), sequence(_FOURS, Literal("00")))
+_TO_28 = choice(_of("0", "1-9"), _of("1", "0-9"), _of("2", "0-8"))
+_LATER = choice(
+    sequence(choice(_of("0", "1"), _of("0", "3-9"), _of("1", "0-2")), choice(Literal("-29"), Literal("-30"))),
+    sequence(choice(_of("0", "13578"), _of("1", "02")), Literal("-31")),
+)
+_DAY = choice(
+    sequence(
+        *(_YEAR, Literal("-"), choice(sequence(_MONTH, Literal("-"), _TO_28), _LATER)),
     ),
+    sequence(_LEAP, Literal("-02-29")),
 )
 _HOUR = choice(sequence(Chars((("0", "1"),)), _DIGIT), sequence(Literal("2"), Chars((("0", "3"),))))
 _SIXTY = sequence(Chars((("0", "5"),)), _DIGIT)

@@ -119,7 +119,6 @@ def _conditional(depth: int) -> list[Node]:
 
 def _bracketed(inner: int) -> list[Node]:
     expression = Rule(f"expression{inner}")
-    field = sequence(STRING, Literal(": "), expression)
     each = sequence(
         *(Literal(" for "), NAME, Literal(" in "), Rule(f"logic{inner}")),
         optional(Literal(" if "), expression),
@@ -130,9 +129,8 @@ def _bracketed(inner: int) -> list[Node]:
     return [
         _member(sequence(Literal("("), expression, Literal(")"))),
         sequence(_FUNCTION, Literal("("), optional(arguments), Literal(")")),
-        sequence(Literal("["), optional(_series(expression)), Literal("]")),
         sequence(Literal("["), expression, each, Literal("]")),
-        sequence(Literal("{"), optional(_series(field)), Literal("}")),
+        *_items(expression),
     ]
 
 
@@ -142,16 +140,23 @@ def _series(item: Node) -> Node:
 
 def _listings() -> dict[str, Node]:
     """Rules for lists and records that show how their parts came about: only a line's value does."""
-    rules: dict[str, Node] = {}
+    rules: dict[str, Node] = {"value0": choice(*map(Literal, ("true", "false", "null")), STRING, _OPERAND)}
     for depth in range(1, DEPTH + 1):
-        expression = Rule(f"expression{depth - 1}")
-        worked = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
-        cell = choice(worked, Rule(f"listing{depth - 1}")) if depth > 1 else worked
-        rules[f"listing{depth}"] = choice(
-            sequence(Literal("["), optional(_series(cell)), Literal("]")),
-            sequence(Literal("{"), optional(_series(sequence(STRING, Literal(": "), cell))), Literal("}")),
-        )
+        expression, value = Rule(f"expression{depth - 1}"), Rule(f"value{depth - 1}")
+        rules[f"value{depth}"] = choice(*_items(value), Rule("value0"))
+        cells = [sequence(Repeat(sequence(expression, Literal(" = ")), 1, 2), value), expression]
+        cells += [Rule(f"listing{depth - 1}")] if depth > 1 else []
+        rules[f"listing{depth}"] = choice(*_items(choice(*cells)))
     return rules
+
+
+def _items(item: Node) -> tuple[Node, Node]:
+    """Give a list and a record of such items."""
+    field = sequence(STRING, Literal(": "), item)
+    return (
+        sequence(Literal("["), optional(_series(item)), Literal("]")),
+        sequence(Literal("{"), optional(_series(field)), Literal("}")),
+    )
 
 
 _RULES: Final = _rules()

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -54,6 +53,18 @@ SPARE = 1.3  # so much longer than the faithful trace one may be
 CHARACTERS = 2  # of a trace, mostly digits and signs, in a token: about two
 VALUES = frozenset({Kind.WRONG_VALUE, Kind.WRONG_ANSWER, Kind.INADMISSIBLE_VALUE, Kind.WRONG_BRANCH})
 Z = 1.96  # for intervals of 95 %
+
+
+HEAD = (
+    "| examples | form | whole trace | answer | lines at the first try | lines in form |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def say(*lines: str) -> None:
+    """Write lines at once, since a table takes its time."""
+    sys.stdout.write("".join(f"{each}\n" for each in lines))
+    sys.stdout.flush()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +107,12 @@ def chains(runs: int, examples: int) -> Iterator[list[Question]]:
         text, *_ = chain_text(STEPS, look_back)
         program = load(text).procedures["chain"]
         random = Random(look_back)
-        drawn = [program.accept({"a": random.randint(1, 50), "b": random.randint(1, 50)}) for _ in range(runs)]
-        shown = [(program.accept({"a": random.randint(1, 50), "b": random.randint(1, 50)}), {}) for _ in "123"]
+        drawn = [
+            program.accept({"a": random.randint(1, 50), "b": random.randint(1, 50)}) for _ in range(runs)
+        ]
+        shown = [
+            (program.accept({"a": random.randint(1, 50), "b": random.randint(1, 50)}), {}) for _ in "123"
+        ]
         yield [
             Question(program=program, inputs=inputs, decisions={}, shown=shown[:examples], whole=True)
             for inputs in drawn
@@ -114,6 +129,16 @@ def shipped(most: int, examples: int) -> Iterator[list[Question]]:
                 program=case.program, inputs=case.inputs, decisions=case.decisions, shown=shown, whole=False
             )
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question in one form of the trace, and its right steps."""
+
+    program: Program
+    inputs: dict[str, Value]
+    messages: tuple[Message, ...]
+    steps: Sequence[tuple[Expected, Value]]
 
 
 def put(question: Question, program: Program) -> tuple[Message, ...]:
@@ -180,6 +205,7 @@ async def one(upstream: LocalUpstream, question: Question, form: Form, found: Fo
     messages = put(question, program)
     steps, _ = reference(program, question.inputs, question.decisions)
     right = render.trace(program, steps, NONCE)
+    asked = Asked(program=program, inputs=question.inputs, messages=messages, steps=steps)
     if question.whole:
         text = await said(upstream, messages, "", round(len(right) / CHARACTERS * SPARE))
         found.note("trace", right=is_right(program, question.inputs, text))
@@ -187,24 +213,16 @@ async def one(upstream: LocalUpstream, question: Question, form: Form, found: Fo
     places = range(len(steps))[:: math.ceil(len(steps) / LINES)]
     for place in places:
         verified = "".join(right.splitlines(keepends=True)[: place + 1])
-        await line(upstream, question, program, messages, verified, steps[place], found)
+        await line(upstream, asked, verified, place, found)
 
 
-async def line(
-    upstream: LocalUpstream,
-    question: Question,
-    program: Program,
-    messages: Sequence[Message],
-    verified: str,
-    step: tuple[Expected, Value],
-    found: Found,
-) -> None:
+async def line(upstream: LocalUpstream, asked: Asked, verified: str, place: int, found: Found) -> None:
     """Ask for one line behind right ones and count."""
-    expected, value = step
+    expected, value = asked.steps[place]
     stub = render.stub(expected)
     room = round(len(render.line(expected, value, render.default_quotes(expected))) / CHARACTERS * SPARE) + 8
-    text = await said(upstream, messages, verified + stub, room)
-    checker = Checker(program, question.inputs, nonce=NONCE, verified=verified)
+    text = await said(upstream, asked.messages, verified + stub, room)
+    checker = Checker(asked.program, asked.inputs, nonce=NONCE, verified=verified)
     heard = checker.feed(f"{stub}{text.partition(chr(10))[0]}\n")
     verdict = next((one for one in heard if isinstance(one, StepVerified | Violation)), None)
     match verdict:
@@ -237,15 +255,14 @@ async def measure(arguments: argparse.Namespace) -> None:
     asked = {"chain": chains, "shipped": shipped}[arguments.what]
     try:
         await upstream.start()
-        print(f"{upstream.target.model}, {arguments.what}, N = {arguments.runs}\n")
-        print("| examples | form | whole trace | answer | lines at the first try | lines in form |\n|---|---|---|---|---|---|")
+        say(f"{upstream.target.model}, {arguments.what}, {arguments.runs} of each", "", *HEAD)
         for examples in arguments.examples:
             for form in arguments.forms:
                 began = perf_counter()
                 found = await cell(upstream, list(asked(arguments.runs, examples)), form)
                 shares = " | ".join(found.share(what) for what in ("trace", "answer", "lines", "formed"))
-                print(f"| {examples} | `{form}` | {shares} |", flush=True)
-                print(f"{perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+                say(f"| {examples} | `{form}` | {shares} |")
+                sys.stderr.write(f"{perf_counter() - began:.0f} s\n")
     finally:
         await upstream.close()
 

