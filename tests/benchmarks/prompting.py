@@ -110,7 +110,7 @@ def chains(runs: int, examples: int) -> Iterator[list[Question]]:
         drawn = [
             program.accept({"a": random.randint(1, 50), "b": random.randint(1, 50)}) for _ in range(runs)
         ]
-        shown = [
+        shown: list[prompt.Given] = [
             (program.accept({"a": random.randint(1, 50), "b": random.randint(1, 50)}), {}) for _ in "123"
         ]
         yield [

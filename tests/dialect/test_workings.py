@@ -25,6 +25,7 @@ from guard.trace.parser import Parser
 from tests.dialect.readers import under_gbnf
 
 AGAIN = 2  # repetitions of one thing; more are the same once more
+TWICE = "expected another field's name"
 SIZE = 300  # characters, from which on the shortest way is taken
 
 
@@ -80,7 +81,8 @@ def test_what_may_be_written_as_a_list_with_workings_can_be_read(seed: int) -> N
     start = listing(rules)
     for _ in range(60):
         text = drawn(start, rules, random)
-        assert not unread(f"1 return {text}"), text
+        # No grammar of this kind can keep a record of any fields from having one of them twice.
+        assert unread(f"1 return {text}")[: len(TWICE)] in {"", TWICE}, text
 
 
 @pytest.mark.parametrize(
