@@ -1,7 +1,7 @@
 """The driver: performs a run's commands with asyncio. Decides nothing.
 
     async with aclosing(drive(run, upstreams, observer, info, client=..., seconds=...)) as steps:
-        async for step in steps:  # every Emit as it comes, then exactly one Finish
+        async for step in steps:  # every Emit and Relay as it comes, then exactly one Finish
 
 Whoever stops listening (closes the generator or is cancelled) has the run cancelled and the upstream's
 connection closed before the generator is done.
@@ -34,6 +34,7 @@ from guard.run.messages import (
     Open,
     Outcome,
     OutOfTime,
+    Relay,
     Result,
     RunError,
     RunEvent,
@@ -80,8 +81,8 @@ async def drive(
     client: ClientCall,
     seconds: float,
     started: float | None = None,
-) -> AsyncGenerator[Emit | Finish]:
-    """Carry out a run: yield its `Emit` commands and, last, its `Finish`.
+) -> AsyncGenerator[Emit | Relay | Finish]:
+    """Carry out a run: yield its `Emit` and `Relay` commands and, last, its `Finish`.
 
     `seconds` is the run's wall time, counted from `started` (on the loop's clock; default: now). Never
     raises for what a run or an upstream does: a bug in either ends in a `Finish` with status 500.
@@ -143,7 +144,7 @@ class _Driver:
         self._commands.extend(self._run.start())
         self._observer.overhead(Stage.PROMPT, perf_counter() - before)
 
-    async def next(self) -> Emit | Finish | None:
+    async def next(self) -> Emit | Relay | Finish | None:
         """Perform one command, or take one event where none is left. Give what the client may have."""
         if not self._commands:
             if self._busy_s > BUSY_S:
@@ -166,6 +167,8 @@ class _Driver:
                 self._tell(await self._wait(seconds))
             case Emit() as command:
                 self._heard.emitted(command, self._elapsed())
+                return command
+            case Relay() as command:
                 return command
             case Finish() as command:
                 self._finish(command)
@@ -266,7 +269,7 @@ class _Driver:
                         self._heard.observed(judgement, generation)
                     case Finish():
                         self._finish(command)
-                    case Open() | Emit() | Wait():
+                    case Open() | Emit() | Relay() | Wait():
                         pass
         except Exception:
             log.exception("a run could not be cancelled")

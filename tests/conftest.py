@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from guard.errors import ConfigError
 from guard.upstream.local import require_runtime
 from guard.upstream.model import pull, resolve
+from tests.dialect.engines import MissingEnginesError, require_engines
 
 # Where this is set a test that would be skipped is a failure: the gate must not be green for want of a tool.
 NO_SKIPS = bool(os.environ.get("STEPGUARD_TEST_ALL"))
@@ -36,6 +37,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise
         for item in local:
             item.add_marker(pytest.mark.skip(reason=str(missing)))
+
+
+@pytest.fixture(scope="session")
+def engines() -> None:
+    """Get the implementations that grammars are tried on; without them, skip those tests."""
+    try:
+        require_engines()
+    except MissingEnginesError as missing:
+        if NO_SKIPS:
+            raise
+        pytest.skip(str(missing))
 
 
 @pytest.hookimpl(trylast=True)

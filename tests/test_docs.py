@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from guard.check.verdict import Kind
+from guard.dialect.notation import Dialect
 from guard.errors import ProcedureError
 from guard.procedure.execute import reference
 from guard.procedure.library import FUNCTIONS
@@ -33,6 +34,11 @@ def test_the_manual_has_the_row_of_every_request_field() -> None:
 def test_every_kind_of_violation_has_a_row_in_the_language_reference() -> None:
     for kind in Kind:
         assert f"\n| `{kind.value}` |" in LANGUAGE, kind
+
+
+def test_every_dialect_is_explained() -> None:
+    for dialect in Dialect:
+        assert f"\n| `{dialect.value}` |" in LANGUAGE, dialect
 
 
 def test_every_outcome_and_step_class_is_explained() -> None:
@@ -64,6 +70,11 @@ def test_every_link_leads_to_a_file() -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_no_text_has_the_marks_of_a_merge() -> None:
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("examples/*/README.md")):
+        assert not re.search(r"^(<{7}|>{7}|={7}$)", page.read_text(), re.MULTILINE), page
 
 
 def test_the_procedure_of_the_language_reference_is_one() -> None:

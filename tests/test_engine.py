@@ -29,6 +29,7 @@ from guard.run.messages import (
     Open,
     Outcome,
     OutOfTime,
+    Relay,
     Result,
     RunEvent,
     StepClass,
@@ -172,11 +173,13 @@ async def is_silent() -> AsyncGenerator[Text | Ended]:
     yield Ended("stop")
 
 
-def driving(run: Told, server: Server, ear: Ear, *, seconds: float = 30) -> AsyncGenerator[Emit | Finish]:
+def driving(
+    run: Told, server: Server, ear: Ear, *, seconds: float = 30
+) -> AsyncGenerator[Emit | Relay | Finish]:
     return drive(run, {"u": server}, ear, INFO, client=Caller(), seconds=seconds)
 
 
-async def all_of(run: Told, server: Server, ear: Ear, *, seconds: float = 30) -> list[Emit | Finish]:
+async def all_of(run: Told, server: Server, ear: Ear, *, seconds: float = 30) -> list[Emit | Relay | Finish]:
     return [step async for step in driving(run, server, ear, seconds=seconds)]
 
 
@@ -308,7 +311,7 @@ def test_a_run_that_works_long_lets_others_have_their_turn() -> None:
 def test_the_wall_time_never_hits_the_client_that_is_slow() -> None:
     async def body() -> None:
         run = Told([opening()], {Text: [EMIT], OutOfTime: [closing(), finishing(Outcome.ERROR)]})
-        steps: list[Emit | Finish] = []
+        steps: list[Emit | Relay | Finish] = []
         async with aclosing(driving(run, Server(speaks), Ear(), seconds=0.02)) as driven:
             async for step in driven:
                 steps.append(step)

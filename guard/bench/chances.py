@@ -74,8 +74,12 @@ def chances(
         problems.append(("--p-step-file", f"says something of step {last}, but there are {count}"))
     if any(step > count for step in judged):
         problems.append(("--judge", f"names step {max(judged)}, but there are {count}"))
-    if count in judged or (count in said and said[count].kind is Decides.JUDGE):
-        problems.append(("--judge", f"step {count} is the last one, the answer, which is always computed"))
+    for where, is_judged in {
+        "--judge": count in judged,
+        "--p-step-file": count in said and said[count].kind is Decides.JUDGE,
+    }.items():
+        if is_judged:
+            problems.append((where, f"step {count} is the last one, the answer, which is always computed"))
     missing = [step for step in range(1, min(count, MAX_STEPS) + 1) if step not in said]
     if usual is None and missing:
         problems.append(("--p", f"is needed for step {missing[0]}, of which no file says anything"))

@@ -10,6 +10,7 @@ from enum import StrEnum
 from guard.bench.tasks import DECIDED, Skill
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
+from guard.upstream.abilities import Ability
 
 
 class Way(StrEnum):
@@ -49,15 +50,6 @@ class Rate:
     def estimate(self) -> float:
         """The share to go by: half a right one and half a wrong one are added, since few were seen."""
         return (self.right + 0.5) / (self.of + 1)
-
-
-class Ability(StrEnum):
-    """Whether a server does what a request asks for."""
-
-    WORKS = "works"
-    IGNORED = "ignored"  # answered as if it had not been asked for
-    REFUSED = "refused"  # answered with an error
-    UNTRIED = "not offered"  # by servers of this kind, so it was not asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

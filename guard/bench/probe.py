@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from time import perf_counter
 from typing import Final
 
-from guard.bench.measured import Abilities, Ability, Measured, Seen, Try, Way
+from guard.bench.measured import Abilities, Measured, Seen, Try, Way
 from guard.bench.player import Pace
 from guard.bench.tasks import TASKS, Instance, Task, instances
 from guard.check.verdict import Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
-from guard.dialect.notation import Dialect
 from guard.engine import drive
 from guard.errors import InvalidState, UpstreamStatusError
 from guard.procedure.values import equal
@@ -23,6 +22,7 @@ from guard.run.messages import Close, Ended, Finish, Message, Open, Strategy, Ta
 from guard.run.policy import Policy
 from guard.run.run import Run
 from guard.telemetry.observer import Observer, RunInfo, RunObserver
+from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, SHORT, Ability, NoClient, goes_on
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
 
 RUNS: Final = 5  # of each task, at each level
@@ -31,39 +31,6 @@ ATTEMPTS: Final = 12  # of one request, at wrong lines
 TRANSPORT: Final = 2  # further ones of one request where the network fails
 TOKENS: Final = 1_500  # of one request
 SECONDS: Final = 120.0  # for one request
-SHORT: Final = 24  # tokens of an answer that only shows whether something works
-
-ODD: Final = "xylophone-42"
-_BNF: Final = (f'root ::= "{ODD}"\n', 'root ::= ( "a" | \n')
-_LARK: Final = (f'start: "{ODD}"\n', 'start: ( "a" |\n')
-_LL: Final = "%llguidance {}\n"
-_WORD: Final = f'{{"word": {{"type": "string", "enum": ["{ODD}"]}}}}'
-_SCHEMA: Final = (
-    f'{{"type": "object", "properties": {_WORD}, "required": ["word"], "additionalProperties": false}}',
-    '{"type": "nonsense"}',
-)
-# A grammar that allows a word only that nobody would say, and one that is none.
-GRAMMARS: Final[Mapping[Dialect, tuple[str, str]]] = {
-    Dialect.LARK: _LARK,
-    Dialect.LLGUIDANCE: (_LL + _LARK[0], _LL + _LARK[1]),
-    Dialect.GBNF: _BNF,
-    Dialect.XGRAMMAR: _BNF,
-    Dialect.JSON_SCHEMA: _SCHEMA,
-    Dialect.REGEX: (ODD, "(xylophone"),
-}
-# What was said, and how it goes on.
-CONTINUATIONS: Final = (
-    ("Count from one to twelve in words.", "one two three four five six", "seven"),
-    ("Name the days of the week in order.", "Monday, Tuesday, Wednesday,", "thursday"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class NoClient:
-    """There is no client whose fields or key could be passed on."""
-
-    extra: dict[str, object] = field(default_factory=dict)
-    authorization: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +98,7 @@ async def _abilities(upstream: Stopwatch, plan: Plan) -> Abilities:
     reported = False
     for question, begun, then in CONTINUATIONS:
         answer = await ask.short(question, begun=begun)
-        continued = continued or answer.text.lower().lstrip(" ,.\n").startswith(then)
+        continued = continued or goes_on(answer.text, then)
         reported = reported or answer.reported
     grammar = bad = Ability.UNTRIED
     if upstream.target.dialect is not None:
@@ -167,7 +134,8 @@ class _Asking:
     async def short(self, question: str, *, begun: str = "", grammar: str | None = None) -> _Answer:
         """Ask for a few tokens; what was `begun` is sent as an assistant's message, whatever the server."""
         messages: list[Message] = [{"role": "user", "content": question}]
-        if begun:
+        prefix = begun if self.upstream.target.prefill else ""
+        if begun and not prefix:
             messages.append({"role": "assistant", "content": begun})
         command = Open(
             generation=1,
@@ -175,7 +143,7 @@ class _Asking:
             upstream=self.upstream.target.name,
             strategy=Strategy.INITIAL,
             messages=tuple(messages),
-            prefix="",
+            prefix=prefix,
             grammar=grammar,
             max_tokens=SHORT,
             temperature=0.0,

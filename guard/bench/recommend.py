@@ -24,11 +24,12 @@ from typing import Any, Final
 
 from guard.bench.baselines import voted
 from guard.bench.chances import Chance, Chances
-from guard.bench.measured import Ability, Measured, Seen, Way
+from guard.bench.measured import Measured, Seen, Way
 from guard.bench.player import Habits, Pace
 from guard.bench.simulate import Scenario, Simulation, simulate
 from guard.bench.tasks import DECIDED, Skill
 from guard.config.policies import PolicySettings
+from guard.upstream.abilities import Ability
 
 STEPS: Final = 95
 RUNS: Final = 300

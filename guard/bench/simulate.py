@@ -107,7 +107,7 @@ def _targets(policy: Policy, scenario: Scenario) -> tuple[Target, ...]:
     further = [*dict.fromkeys(named), *capped, *(f"{FURTHER}{i}" for i in range(len(scenario.models)))]
     names = [first, *further][: len(scenario.models)]
     return tuple(
-        Target(name=name, model=name, prefill=scenario.prefill, dialect=None, temperature=0.0)
+        Target(name=name, model=name, prefill=scenario.prefill, dialect=None, temperature=0.0, replays=True)
         for name in names
     )
 

@@ -82,11 +82,15 @@ class StepVerified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored:
-    """Text that is part of the response but not of the trace: a preamble, a code fence, a repeated line."""
+    """Text that is part of the response but not of the trace: a preamble, a code fence, a repeated line.
+
+    Of thoughts only the `tokens` are known.
+    """
 
     text: str
     at: int
     why: str
+    tokens: int = 0
 
 
 Judgement = StepVerified | Ignored | Violation

@@ -36,7 +36,8 @@ LONGEST_ANSWER: Final = 400  # tokens that the unguarded model may write: about 
 KEPT_PORT: Final = 8000
 STOPPED: Final = 130  # the exit code of what Ctrl-C has ended
 
-_QUIET: Final = frozenset({Strategy.INITIAL, Strategy.DECISION})  # generations that no violation opened
+# Generations that no violation opened.
+_QUIET: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.LINE})
 
 _CLASS_STYLES: Final = {
     StepClass.VERIFIED: Style.GOOD,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from guard.cli.terminal import Style, Terminal
@@ -11,12 +11,15 @@ from guard.config import Config
 from guard.config.lists import CASES, DECIDED, spell_rung
 from guard.config.policies import PolicySettings
 from guard.config.refuse import VOTED
-from guard.config.settings import Route, ServedUpstream, UpstreamSettings
+from guard.config.settings import AbleUpstream, Route, ServedUpstream
 from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
+from guard.run import lines as one_by_one
 from guard.run.ladders import ENDS, LADDERS, Action, Ladder, named
-from guard.upstream.backends import backend_for
+from guard.run.messages import Target
+from guard.run.policy import ForceBy
+from guard.upstream.backends import target_for
 
 AT_A_STEP: Final = frozenset({Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD})
 _LOOPS: Final = frozenset({StepKind.LOOP, StepKind.WHILE})
@@ -37,14 +40,16 @@ class Worst:
     """The most that one request can cost. None: it depends on the inputs.
 
     Generations: the `first` ones, `after_violations`, `after_faults` of the network on all upstreams (going
-    on to each next one among them), `behind_decisions` of the model, and for `votes` on them; `generations`
-    is the sum of those. A repaired line and one that a server cut short cost one more each.
+    on to each next one among them), `behind_decisions` of the model or `behind_lines` where each line is one,
+    and for `votes` on decisions; `generations` is the sum of those. A repaired line and one that a server cut
+    short cost one more each.
     """
 
     first: int
     after_violations: int
     after_faults: int
     behind_decisions: int | None
+    behind_lines: int | None
     votes: int | None
     generations: int | None
     output_tokens: int
@@ -59,7 +64,7 @@ class Use:
     model: str
     by: str
     mode: str
-    modes: Sequence[str]
+    modes: Sequence[str]  # that the client may ask for besides
     procedure: str | None
     upstreams: Sequence[str]
     passed_over: Sequence[Mapping[str, str]]
@@ -84,10 +89,16 @@ def explain(config: Config, name: str, settings: PolicySettings) -> Explanation:
     """Explain a policy of a configuration."""
     return Explanation(
         policy=name,
-        settings={**settings.model_dump(mode="json"), "vary": sorted(settings.vary)},
+        settings={**settings.model_dump(mode="json"), "vary": sorted(settings.vary), **_forced(settings)},
         table=tuple(_table(settings)),
         routes=tuple(_uses(config, name, settings)),
     )
+
+
+def _forced(settings: PolicySettings) -> Mapping[str, str]:
+    """Give the two keys of which each says something of the other, as they count together."""
+    force = settings.policy.force
+    return {"compute": "guard" if force is Level.VALUES else "model", "force": force.value}
 
 
 # --- the decision table --------------------------------------------------------------------------
@@ -146,10 +157,20 @@ def _uses(config: Config, name: str, settings: PolicySettings) -> Iterator[Use]:
     for index, route in enumerate(config.routes):
         by = _by(config, route, name)
         if by is not None and (route.procedure or by != "client" or name in (route.policies or ())):
-            mode = route.mode or settings.mode or defaults.mode
-            yield _use(config, settings, by=by, mode=mode, route=route, place=f"routes[{index}]")
+            mode, place = route.mode or settings.mode or defaults.mode, f"routes[{index}]"
+            yield _use(config, settings, by=by, mode=mode, route=route, place=place)
+            if mode != "enforce" and _may_enforce(settings, route.modes, free=route.override):
+                yield _use(config, settings, by="client", mode="enforce", route=route, place=place)
     by = "default" if name == defaults.policy else "client"
-    yield _use(config, settings, by=by, mode=settings.mode or defaults.mode)
+    mode = settings.mode or defaults.mode
+    yield _use(config, settings, by=by, mode=mode)
+    if mode != "enforce" and _may_enforce(settings, (), free=defaults.unbound == "pass"):
+        yield _use(config, settings, by="client", mode="enforce")
+
+
+def _may_enforce(settings: PolicySettings, modes: Sequence[str], *, free: bool) -> bool:
+    """Whether a client may have a policy enforced that by itself is not."""
+    return settings.deliver != "pass_through" and (free or "enforce" in modes)
 
 
 def _by(config: Config, route: Route, name: str) -> str | None:
@@ -179,11 +200,17 @@ def _use(
         model=route.model if route else "",
         by=by,
         mode=mode,
-        modes=tuple(route.modes) if route else (),
+        modes=tuple(one for one in route.modes if one != mode) if route else (),
         procedure=program.name if program else None,
         upstreams=upstreams,
         passed_over=tuple(_passed_over(config, settings, mode, upstreams, program)),
-        worst=_worst(settings, program, upstreams=len(upstreams), standby=len(standby)),
+        worst=_worst(
+            settings,
+            program,
+            upstreams=len(upstreams),
+            standby=len(standby),
+            lines=any(_by_lines(config, settings, name) for name in [*upstreams, *standby]),
+        ),
     )
 
 
@@ -212,7 +239,11 @@ def _passed_over(
         if Action.SCAFFOLD in actions:
             yield _passed("scaffold", "the guard writes each line that can be computed itself")
     elif Action.SCAFFOLD in actions and settings.force is Level.OPERANDS:
-        given = [name for name in upstreams if _forces(config.upstreams[name])]
+        given = [
+            name
+            for name in upstreams
+            if _by_grammar(config, settings, name) or _by_lines(config, settings, name)
+        ]
         if given:
             why = f"`force: {settings.force}` gives the operands already on {', '.join(map(repr, given))}"
             yield _passed("scaffold", f"{why}, wherever they are known")
@@ -221,7 +252,21 @@ def _passed_over(
         yield _passed("repair", steps if program is None else f"{steps}: {_listed(program)}")
     if Action.RESTART in actions and settings.deliver == "hold_step":
         yield _passed("restart", "on streams, as soon as a step was delivered")
+    yield from _unforced(config, settings, upstreams)
     yield from _unused(settings, upstreams, program)
+
+
+def _unforced(
+    config: Config, settings: PolicySettings, upstreams: Sequence[str]
+) -> Iterator[Mapping[str, str]]:
+    """Say where a way of forcing is asked for that a server does not know."""
+    if settings.policy.force is Level.NONE or settings.force_by is ForceBy.AUTO:
+        return
+    for name in upstreams:
+        if settings.force_by is ForceBy.GRAMMAR and not _by_grammar(config, settings, name):
+            yield _passed("force_by: grammar", f"{name!r} takes no grammar")
+        if settings.force_by is ForceBy.LINES and not _by_lines(config, settings, name):
+            yield _passed("force_by: lines", f"{name!r} does not continue a line that was begun")
 
 
 def _unused(
@@ -245,26 +290,47 @@ def _passed(what: str, why: str) -> Mapping[str, str]:
     return {"what": what, "why": why}
 
 
-def _forces(upstream: UpstreamSettings) -> bool:
-    """Whether an upstream takes a grammar, for the model that it is configured with."""
-    changes = upstream.capabilities.changes if isinstance(upstream, ServedUpstream) else None
+def _by_grammar(config: Config, settings: PolicySettings, name: str) -> bool:
+    """Whether an upstream is held to the lines by a grammar."""
+    return _target(config, name).dialect is not None and not _by_lines(config, settings, name)
+
+
+def _by_lines(config: Config, settings: PolicySettings, name: str) -> bool:
+    """Whether each line is a generation of its own on an upstream."""
+    target = _target(config, name)
+    if settings.force_by is ForceBy.AUTO and target.dialect is not None:
+        return False
+    return one_by_one.can(target, settings.policy.force, settings.force_by)
+
+
+def _target(config: Config, name: str) -> Target:
+    """Say what an upstream can do, for the model that it is configured with."""
+    upstream = config.upstreams[name]
+    changes = upstream.capabilities.changes if isinstance(upstream, AbleUpstream) else None
     model = upstream.model if isinstance(upstream, ServedUpstream) else ""
-    return backend_for(upstream.kind, model, changes).dialect is not None
+    return replace(target_for(upstream.kind, name, model, changes), replays=upstream.kind == "scripted")
 
 
-def _worst(settings: PolicySettings, program: Program | None, *, upstreams: int, standby: int) -> Worst:
+def _worst(
+    settings: PolicySettings, program: Program | None, *, upstreams: int, standby: int, lines: bool
+) -> Worst:
     """Add up; each lane of a race goes on behind its own decisions, but only one is ever tried again."""
     decisions, voted = _static(program, DECIDED), _static(program, VOTED)
     decisions = decisions and decisions * settings.race
+    behind_lines: int | None = 0
+    if lines and settings.policy.force is not Level.VALUES:
+        steps = _static(program, frozenset(StepKind))
+        decisions, behind_lines = 0, steps and (steps - 1) * settings.race
     more = 0 if settings.votes is None else (settings.votes.most - 1) * settings.race
     votes = more and voted and voted * more
     faults = settings.transport_retries * (upstreams + standby) + upstreams - 1
-    parts = (settings.race, settings.attempts, faults, decisions, votes)
+    parts = (settings.race, settings.attempts, faults, decisions, behind_lines, votes)
     return Worst(
         first=settings.race,
         after_violations=settings.attempts,
         after_faults=faults,
         behind_decisions=decisions,
+        behind_lines=behind_lines,
         votes=votes,
         generations=None if None in parts else sum(part or 0 for part in parts),
         output_tokens=settings.output_tokens,
@@ -333,7 +399,7 @@ def _spell(action: Mapping[str, object]) -> str:
 def _limits(settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     caps, votes, vary = settings["attempts_per_upstream"], settings["votes"], settings["vary"]
     temperatures = settings["temperatures"]
-    force = "values" if settings["compute"] == "guard" else settings["force"]
+    force = settings["force"]
     schedule = ", ".join("as asked for" if one is None else f"{one:g}" for one in temperatures)
     return {
         "Limits of one request": [
@@ -348,7 +414,8 @@ def _limits(settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
             *([f"seed of the first try: {settings['seed']}"] if settings["seed"] is not None else []),
         ],
         "What is asked for": [
-            f"{'the guard' if force == 'values' else 'the model'} computes, force {force}, "
+            f"{'the guard' if force == 'values' else 'the model'} computes, force {force}"
+            f"{'' if settings['force_by'] == 'auto' else ' by ' + settings['force_by']}, "
             f"trace {settings['trace']}" + (", other text is left out" if settings["tolerant"] else ""),
             *([f"{settings['race']} generations race at first"] if settings["race"] != 1 else []),
             *([_votes(votes)] if isinstance(votes, dict) else []),
@@ -399,11 +466,12 @@ def _of_worst(worst: Worst) -> Iterator[str]:
         "after violations": worst.after_violations,
         "after faults": worst.after_faults,
         "behind decisions": worst.behind_decisions,
+        "behind lines": worst.behind_lines,
         "votes": worst.votes,
     }
     spelled = [f"{count} {name}" for name, count in parts.items() if count]
     open_ended = [name for name, count in parts.items() if count is None]
-    more = f", and {' and '.join(open_ended)} by the number of decisions" if open_ended else ""
+    more = f", and {' and '.join(open_ended)} by the number of steps" if open_ended else ""
     total = "" if worst.generations is None else f"{worst.generations} generations: "
     yield f"at worst {total}{', '.join(spelled)}{more}"
     yield f"at worst {worst.output_tokens} output tokens and {worst.seconds:g} seconds"

@@ -21,7 +21,7 @@ from pathlib import Path
 from guard.check.checker import Checker
 from guard.check.report import Report, report
 from guard.check.verdict import Verdict
-from guard.cli import demo, grammar, policy, probe
+from guard.cli import demo, grammar, policy, probe, upstream
 from guard.cli.given import (
     SHOWN_NONCE,
     chosen,
@@ -53,7 +53,8 @@ OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
 
 _EXIT_CODES = """exit codes:
   0  done, or the trace passed
-  1  the trace has violations, the procedure fails, or fmt --check found files to lay out
+  1  the trace has violations, the procedure fails, fmt --check found files to lay out, or
+     an upstream is not as the table says
   2  the command, a procedure, an input or the configuration is wrong
   3  a model server, the embedded model or the output could not be used
 """
@@ -176,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     config_check.set_defaults(command=_config_check)
 
     policy.register(commands)
+    upstream.register(commands)
     probe.add_arguments(
         commands.add_parser("probe", help="measure a model and write the policy that fits it")
     )

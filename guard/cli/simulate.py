@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from guard.bench import simulate
-from guard.bench.chances import Chance, Chances, chances, numbered, probability, read_chances
+from guard.bench.chances import MAX_STEPS, Chance, Chances, chances, numbered, probability, read_chances
 from guard.bench.player import Habits, Pace
 from guard.bench.simulate import Scenario, Simulation
 from guard.bench.spread import Spread
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help="the policy; `default` is the one that needs no configuration")
     add("--config", metavar="F", type=Path, help="the configuration that has it")
-    add("--steps", metavar="N", type=_whole(1), help="steps of the procedure, the answer included")
+    add("--steps", metavar="N", type=_whole(1, MAX_STEPS), help="steps of the procedure, the answer included")
     add("--p", metavar="P", type=_chance, help="chance that a line is right at the first try")
     add("--retry", metavar="P", type=_chance, help="the same at a retry; default: as at the first try")
     add("--scaffold", metavar="P", type=_chance, help="the same with its operands given; default: as a retry")
@@ -195,14 +195,14 @@ def _shown(measure: str, spread: Spread) -> str:
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def _whole(least: int) -> Callable[[str], int]:
+def _whole(least: int, most: int = MOST) -> Callable[[str], int]:
     def whole(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
-        if not least <= value <= MOST:
-            raise argparse.ArgumentTypeError(f"expected {least} to {MOST}, found {text!r}")
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"expected {least} to {most}, found {text!r}")
         return value
 
     return whole
@@ -228,7 +228,7 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= MOST:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number above 0, up to {MOST}, found {text!r}")
     return value
 
 

@@ -70,6 +70,9 @@ class Capabilities(Section):
     reasoning_fields: FieldNames | None = Field(
         default=None, description="fields of a message or a delta in which it puts thoughts"
     )
+    thinks: bool | None = Field(
+        default=None, description="whether its prompts end with the tag that opens thoughts"
+    )
     n: bool | None = Field(default=None, description="whether it can give several answers at once")
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="temperature to ask it for where the client asks for none"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from guard.config.lists import Fault
 from guard.config.policies import PolicySettings
 from guard.dialect.lark import Level
-from guard.run.policy import Vary
+from guard.run.policy import ForceBy, Vary
 
 
 def faults_of_settings(settings: PolicySettings) -> Iterator[Fault]:
@@ -92,6 +92,14 @@ def _of_generations(settings: PolicySettings) -> Iterator[Fault]:
 def _of_forcing(settings: PolicySettings) -> Iterator[Fault]:
     written = settings.model_fields_set
     values = settings.force is Level.VALUES
+    if settings.force_by is ForceBy.LINES and settings.force in {Level.NONE, Level.SHAPE}:
+        yield (
+            ("force_by", "force"),
+            (
+                f"`lines` gives the operands of each line, found `force: {settings.force}`: write "
+                "`force: operands` or nothing, or another `force_by`"
+            ),
+        )
     if settings.compute == "guard" and "force" in written and not values:
         yield (
             ("force", "compute"),

@@ -13,7 +13,7 @@ from guard.dialect.lark import Level
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
 from guard.run.ladders import Action, Rule, Rung
-from guard.run.policy import TEMPERATURES, Policy, Vary, Votes
+from guard.run.policy import TEMPERATURES, ForceBy, Policy, Vary, Votes
 
 Mode = Literal["enforce", "observe", "off"]
 
@@ -184,6 +184,13 @@ class PolicySettings(Section):
         default=Level.OPERANDS,
         description="how much of each line is given to the model; `values`: all that can be computed",
     )
+    force_by: ForceBy = Field(
+        default=ForceBy.AUTO,
+        description=(
+            "`grammar`; `lines`: each line is a generation of its own, begun up to its value; `auto`: by a "
+            "grammar where the server takes one, else by lines where it continues a prefix"
+        ),
+    )
     trace: Form = Field(
         default=Form.WORK,
         description="what a line shows: `values`, `work` (the operands too), `full` (the expression too)",
@@ -207,6 +214,10 @@ class PolicySettings(Section):
     steps_as: Literal["reasoning", "none"] = Field(
         default="reasoning",
         description="where the steps go when `content` is `answer`: the field reasoning_content, or nowhere",
+    )
+    reasoning: Literal["drop", "relay"] = Field(
+        default="drop",
+        description=("what models think: `drop`, or `relay` it to the client, unverified and marked as such"),
     )
     usage: Literal["sum", "last"] = Field(
         default="sum",
@@ -238,10 +249,12 @@ class PolicySettings(Section):
             temperatures=self.temperatures,
             seed=self.seed,
             force=Level.VALUES if self.compute == "guard" else self.force,
+            force_by=self.force_by,
             output_tokens=self.output_tokens,
             seconds=self.seconds,
             deliver="hold_step" if self.deliver == "hold_step" else "hold_all",
             tolerant=self.tolerant,
             race=self.race,
+            relay_thoughts=self.reasoning == "relay",
             votes=None if self.votes is None else Votes(ahead=self.votes.ahead, most=self.votes.most),
         )

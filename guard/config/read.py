@@ -249,6 +249,7 @@ _WORDS = {
     "valid list": "valid tuple",
     "List should have at least 1 item": "Tuple should have at least 1 item after validation",
 }
+_CLASS = re.compile(r" or instance of \w+")  # of ours, which stands in no file
 
 
 def _problem(details: Mapping[str, Any], raw: object) -> tuple[str, str]:
@@ -272,7 +273,7 @@ def _problem(details: Mapping[str, Any], raw: object) -> tuple[str, str]:
         case "value_error":
             return key, str(context["error"])
         case _:
-            message = str(details["msg"])
+            message = _CLASS.sub("", str(details["msg"]))
             for ours, theirs in _WORDS.items():
                 message = message.replace(theirs, ours)
             secret = any(str(part).startswith("api_key") for part in at)

@@ -89,13 +89,17 @@ _BETA = (
 
 
 def _of_server(values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find what cannot be in one upstream that is reached over HTTP: the key in it, and why."""
+    """Find what cannot be in one model server: the key in it, and why."""
     kind = values.get("kind")
-    section: type[HttpUpstream | AzureUpstream] = AzureUpstream if kind == "azure" else HttpUpstream
-    settings = _valid(section, values) if kind in BACKENDS else None
+    sections: Mapping[object, type[HttpUpstream | AzureUpstream | LocalUpstream]] = {
+        "azure": AzureUpstream,
+        "local": LocalUpstream,
+    }
+    settings = _valid(sections.get(kind, HttpUpstream), values) if kind in BACKENDS else None
     if settings is None:
         return
-    for column, why in impossible_capabilities(settings.kind, settings.model, settings.capabilities):
+    model = settings.model if isinstance(settings.model, str) else ""
+    for column, why in impossible_capabilities(settings.kind, model, settings.capabilities):
         yield f"capabilities.{column}" if column else "capabilities", why
     match settings:
         case HttpUpstream(kind="deepseek", base_url=url) if not url.endswith("/beta"):

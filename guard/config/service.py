@@ -170,6 +170,7 @@ def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
                 threads=settings.threads,
                 context=settings.context,
                 slots=settings.slots,
+                capabilities=settings.capabilities.changes,
             )
         case ScriptedUpstream():
             return scripted.ScriptedUpstream(name, scripted.load_script(settings.file))

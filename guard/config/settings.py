@@ -140,7 +140,13 @@ class SparedUpstream(Section):
     breaker: Annotated[Breaker, BeforeValidator(lambda value: NEVER if value == "off" else value)] = Breaker()
 
 
-class ServedUpstream(SparedUpstream):
+class AbleUpstream(SparedUpstream):
+    """What every model server has, whoever runs it."""
+
+    capabilities: Capabilities = Capabilities()
+
+
+class ServedUpstream(AbleUpstream):
     """A model server that is reached over HTTP, whatever its kind."""
 
     base_url: Annotated[str, AfterValidator(_http_url)] = Field(
@@ -154,7 +160,6 @@ class ServedUpstream(SparedUpstream):
     connect_s: float = Field(default=5, gt=0, description="seconds to wait for a connection")
     first_s: float = Field(default=120, gt=0, description="seconds to wait until the model says something")
     idle_s: float = Field(default=30, gt=0, description="seconds to wait between two things that it says")
-    capabilities: Capabilities = Capabilities()
 
     @field_validator("pass_key")
     @classmethod
@@ -198,7 +203,7 @@ class AzureUpstream(ServedUpstream):
     )
 
 
-class LocalUpstream(SparedUpstream):
+class LocalUpstream(AbleUpstream):
     """llama.cpp in a child process of the server; needs the extra `local`."""
 
     kind: Literal["local"] = Field(description="the embedded model runtime")

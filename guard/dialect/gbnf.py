@@ -1,11 +1,16 @@
 r"""A grammar in llama.cpp's notation, GBNF.
 
 llama.cpp takes no `_` in names, no left recursion, no `{,m}`, and no `|` at the start of a line; escapes
-are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error.
+are `\n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH`, and any other backslash is an error. Of the last three only
+`\x` is written, for what is in ASCII, and never with a digit behind it: XGrammar, which reads the same text
+as EBNF, takes all hexadecimal digits that follow, and llguidance loses zeros behind `\u`.
+llama.cpp counts what a repetition repeats, with all repetitions inside, and takes no more than 2,000: what is
+repeated is the name of a rule here, which counts as one.
 """
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from guard.dialect.tree import (
@@ -21,6 +26,7 @@ from guard.dialect.tree import (
     terminals,
 )
 
+_HEXADECIMAL = re.compile(r"(\\x[0-9A-F]{2})([0-9A-Fa-f])")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"}
 
@@ -30,7 +36,34 @@ def gbnf(grammar: Grammar) -> str:
     bodies = [grammar.start, *grammar.rules.values()]
     named = {terminal.name: terminal.node for body in bodies for terminal in terminals(body)}
     rules = {"root": grammar.start, **grammar.rules, **named}
-    return "".join(f"{name} ::= {_body(node)}\n" for name, node in rules.items())
+    repeated: dict[Node, str] = {}
+    written = {name: _simple(node, repeated) for name, node in rules.items()}
+    written |= {name: node for node, name in repeated.items()}
+    return "".join(f"{name} ::= {_body(node)}\n" for name, node in written.items())
+
+
+def _simple(node: Node, repeated: dict[Node, str]) -> Node:
+    """Give what is repeated more than once a rule of its own, unless it has one or is one character."""
+    match node:
+        case Repeat(item=item, least=least, most=most):
+            inner = _simple(item, repeated)
+            if most not in (0, 1) and not _is_one(inner):
+                inner = Rule(repeated.setdefault(inner, f"again{len(repeated) + 1}"))
+            return Repeat(inner, least, most)
+        case Sequence(parts=parts):
+            return Sequence(tuple(_simple(part, repeated) for part in parts))
+        case Choice(options=options):
+            return Choice(tuple(_simple(option, repeated) for option in options))
+        case _:
+            return node
+
+
+def _is_one(node: Node) -> bool:
+    match node:
+        case Literal(text=text):
+            return len(text) == 1
+        case _:
+            return isinstance(node, Chars | Rule | Terminal)
 
 
 def _body(node: Node) -> str:
@@ -48,9 +81,11 @@ def _body(node: Node) -> str:
 def _atom(node: Node) -> str:
     match node:
         case Literal(text=text):
-            return '"' + "".join(_escape(char, _ESCAPES) for char in text) + '"'
+            written = "".join(_escape(char, _ESCAPES) for char in text)
+            apart = _HEXADECIMAL.sub(r'\1" "\2', written)
+            return f'"{written}"' if apart == written else f'("{apart}")'
         case Chars(ranges=ranges, negated=negated):
-            return f"[{'^' if negated else ''}{''.join(_range(low, high) for low, high in ranges)}]"
+            return f"[{'^' if negated else ''}{_inside(ranges)}]"
         case Rule(name=name) | Terminal(name=name):
             return name
         case Repeat(item=Repeat() as item, least=least, most=most):
@@ -63,6 +98,10 @@ def _atom(node: Node) -> str:
             assert_never(node)
 
 
+def _inside(ranges: tuple[tuple[str, str], ...]) -> str:
+    return "".join(sorted((_range(low, high) for low, high in ranges), key=lambda text: "\\x" in text))
+
+
 def _range(low: str, high: str) -> str:
     start = _escape(low, _CLASS_ESCAPES)
     return start if low == high else f"{start}-{_escape(high, _CLASS_ESCAPES)}"
@@ -71,13 +110,7 @@ def _range(low: str, high: str) -> str:
 def _escape(char: str, escapes: dict[str, str]) -> str:
     if char in escapes:
         return escapes[char]
-    return char if char.isprintable() else _hexadecimal(ord(char))
-
-
-def _hexadecimal(code: int) -> str:
-    if code <= 0xFF:
-        return f"\\x{code:02X}"
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+    return f"\\x{ord(char):02X}" if char < " " or char == "\x7f" else char
 
 
 def _times(least: int, most: int | None) -> str:

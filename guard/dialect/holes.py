@@ -50,7 +50,7 @@ _ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), _CODE))
 _CHAR = Terminal("char", choice(_PLAIN, _ESCAPED))
 
 
-def _string(name: str, least: int, most: int) -> Node:
+def _string(name: str, least: int, most: int) -> Terminal:
     return Terminal(name, sequence(Literal('"'), Repeat(_CHAR, least, most), Literal('"')))
 
 
@@ -62,33 +62,43 @@ _NUMBER = sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, 4))
 PASS = Terminal("pass", sequence(Literal("["), _NUMBER, Literal("]")))
 
 
-def _of(*digits: str) -> Node:
-    """Give characters one after the other, each one of some digits: `1-9`, or `13578`."""
-    sets = [
-        ((some[0], some[2]),) if some[1:2] == "-" else tuple((one, one) for one in some) for some in digits
-    ]
-    return sequence(*map(Chars, sets))
+def _of(low: str, high: str) -> Chars:
+    return Chars(((low, high),))
 
 
-_FOURS = choice(_of("0", "48"), _of("2468", "048"), _of("13579", "26"))  # divided by 4, but for 00
+def _among(*digits: str) -> Chars:
+    return Chars(tuple((digit, digit) for digit in digits))
+
+
+# The days that there are: a reader takes no other for a date.
 _YEAR = choice(
-    *(_of(*("0" * zeros), "1-9", *("0-9",) * (3 - zeros)) for zeros in range(4)),
+    sequence(_ONE_TO_NINE, Repeat(_DIGIT, 3, 3)),
+    sequence(Literal("0"), _ONE_TO_NINE, Repeat(_DIGIT, 2, 2)),
+    sequence(Literal("00"), _ONE_TO_NINE, _DIGIT),
+    sequence(Literal("000"), _ONE_TO_NINE),
 )
-_MONTH = choice(_of("0", "1-9"), _of("1", "0-2"))
-_LEAP = choice(sequence(_of("0-9", "0-9"), _FOURS), sequence(_FOURS, Literal("00")))
-_TO_28 = choice(_of("0", "1-9"), _of("1", "0-9"), _of("2", "0-8"))
-_LATER = choice(
-    sequence(choice(_of("0", "1"), _of("0", "3-9"), _of("1", "0-2")), choice(Literal("-29"), Literal("-30"))),
-    sequence(choice(_of("0", "13578"), _of("1", "02")), Literal("-31")),
+_MONTH = choice(sequence(Literal("0"), _ONE_TO_NINE), sequence(Literal("1"), _of("0", "2")))
+_LONG_MONTH = choice(sequence(Literal("0"), _among(*"13578")), sequence(Literal("1"), _among(*"02")))
+_NOT_FEBRUARY = choice(sequence(Literal("0"), _among(*"13456789")), sequence(Literal("1"), _of("0", "2")))
+_TO_28 = choice(
+    sequence(Literal("0"), _ONE_TO_NINE),
+    sequence(Literal("1"), _DIGIT),
+    sequence(Literal("2"), _of("0", "8")),
 )
+_FOURTH = choice(
+    sequence(Literal("0"), _among(*"48")),
+    sequence(_among(*"2468"), _among(*"048")),
+    sequence(_among(*"13579"), _among(*"26")),
+)
+_LEAP_YEAR = choice(sequence(_DIGIT, _DIGIT, _FOURTH), sequence(_FOURTH, Literal("00")))
 _DAY = choice(
-    sequence(
-        *(_YEAR, Literal("-"), choice(sequence(_MONTH, Literal("-"), _TO_28), _LATER)),
-    ),
-    sequence(_LEAP, Literal("-02-29")),
+    sequence(_YEAR, Literal("-"), _MONTH, Literal("-"), _TO_28),
+    sequence(_YEAR, Literal("-"), _NOT_FEBRUARY, choice(Literal("-29"), Literal("-30"))),
+    sequence(_YEAR, Literal("-"), _LONG_MONTH, Literal("-31")),
+    sequence(_LEAP_YEAR, Literal("-02-29")),
 )
-_HOUR = choice(sequence(Chars((("0", "1"),)), _DIGIT), sequence(Literal("2"), Chars((("0", "3"),))))
-_SIXTY = sequence(Chars((("0", "5"),)), _DIGIT)
+_HOUR = choice(sequence(_of("0", "1"), _DIGIT), sequence(Literal("2"), _of("0", "3")))
+_SIXTY = sequence(_of("0", "5"), _DIGIT)
 _MINUTES = sequence(_HOUR, Literal(":"), _SIXTY)
 _MOMENT = sequence(
     _DAY, Literal("T"), _MINUTES, Literal(":"), _SIXTY, Chars((("+", "+"), ("-", "-"))), _MINUTES

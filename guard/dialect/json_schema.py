@@ -4,30 +4,48 @@ Each line is a member of one object, in order: its name is what the line begins 
 change (`3 net = 4 * 61.20 = `), its value, a string, all that comes behind that up to the end of the
 line. What a model writes so is read back as lines by `guard.wire.steps`. An object has one order: steps that
 may come in any order are asked for in the one that they stand in.
+
+Strict modes take a closed object whose members are all required, in one level, with `type`, `enum` and
+`pattern` of strings; the limits are those of OpenAI's guide to structured outputs (supported schemas). A
+pattern says nothing that JSON escapes: XGrammar and llama.cpp put it between the quotes as it is, so what it
+let through there would not be JSON. Such a value is any string, and the checker's to judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from guard.dialect.regex import regex
-from guard.dialect.tree import Choice, Grammar, Literal, Node, Repeat, Rule, Sequence, sequence
+from guard.dialect.tree import (
+    Chars,
+    Choice,
+    Grammar,
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    Sequence,
+    Terminal,
+    sequence,
+)
 
-MAX_LINES: Final = 400
+MAX_MEMBERS: Final = 1_000  # of all properties 5,000, but of all enum values 1,000, and a line may be one
+MAX_CHARACTERS: Final = 120_000  # of all names and enum values together
 MAX_PATTERN: Final = 2_000  # characters; a longer one is left to the checker
 
 _FRAME: Final = frozenset({"begin", "end"})
+_ESCAPED: Final = frozenset(map(chr, range(0x20))) | {'"', "\\", "\x7f"}
 
 
 def json_schema(grammar: Grammar) -> dict[str, Any] | None:
     """Give the schema of what may be written; None where a grammar is more than lines in one order.
 
-    Every object is closed and all of its members are required, as strict modes want it. The lines of the
-    frame are left out: they are the guard's to write.
+    None as well where it is more than strict modes take. The lines of the frame are left out: they are the
+    guard's to write.
     """
     names = _lines(grammar.start)
-    if names is None or not names or len(names) > MAX_LINES:
+    if names is None or not 0 < len(names) <= MAX_MEMBERS:
         return None
     members: dict[str, Any] = {}
     for name in names:
@@ -35,12 +53,18 @@ def json_schema(grammar: Grammar) -> dict[str, Any] | None:
         if not lead or lead in members:
             return None
         members[lead] = _value(rest, grammar.rules)
+    if _characters(members) > MAX_CHARACTERS:
+        return None
     return {
         "type": "object",
         "properties": members,
         "required": list(members),
         "additionalProperties": False,
     }
+
+
+def _characters(members: Mapping[str, Any]) -> int:
+    return sum(len(lead) + sum(map(len, value.get("enum", ()))) for lead, value in members.items())
 
 
 def _lines(start: Node) -> list[str] | None:
@@ -83,7 +107,26 @@ def _value(rest: Node, rules: Mapping[str, Node]) -> dict[str, Any]:
             return {"type": "string", "enum": [text.removesuffix("\n")]}
         case Sequence(parts=(*before, Literal(text=last))) if last.endswith("\n"):
             rest = sequence(*before, Literal(last.removesuffix("\n")))
-    pattern = regex(Grammar(rest, dict(rules)), most=MAX_PATTERN)
+    pattern = None if _escaped(rest) else regex(Grammar(rest, dict(rules)), most=MAX_PATTERN)
     if pattern is None:
         return {"type": "string"}
     return {"type": "string", "pattern": f"^({pattern})$"}
+
+
+def _escaped(node: Node) -> bool:
+    """Whether a node may be something that JSON escapes in strings; of a rule that is assumed."""
+    match node:
+        case Literal(text=text):
+            return any(char in _ESCAPED for char in text)
+        case Chars(ranges=ranges, negated=False):
+            return any(low <= char <= high for low, high in ranges for char in _ESCAPED)
+        case Chars(ranges=ranges):
+            return not all(any(low <= char <= high for low, high in ranges) for char in _ESCAPED)
+        case Sequence(parts=inner) | Choice(options=inner):
+            return any(map(_escaped, inner))
+        case Repeat(item=item) | Terminal(node=item):
+            return _escaped(item)
+        case Rule():
+            return True
+        case _:
+            assert_never(node)

@@ -7,6 +7,7 @@ for byte, what `trace.render` writes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
@@ -176,7 +177,17 @@ def _due(
 # --- Lark's notation -----------------------------------------------------------------------------
 
 _STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_REGEX_SPECIAL = frozenset('\\^$.|?*+()[]{}/"#&~-')
+# What has to be escaped, so that the engines of Rust, RE2, ECMAScript and Python all read the same: in the
+# text of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some. To XGrammar a
+# `^` that comes first is one, however it is written, and all hexadecimal digits behind `\x` belong to it.
+_REGEX_SPECIAL = {char: f"\\{char}" for char in "\\^$.|?*+()[]{}/"}
+_CLASS_SPECIAL = {
+    **{char: f"\\{char}" for char in "\\[]/|-"},
+    **{char: f"\\x{ord(char):02x}" for char in "^&~"},
+}
+# An old reader takes a text for EBNF by this sign; it never stands in ours.
+_DEFINES = "::="
+_HEXADECIMAL = re.compile(r"(\\x[0-9a-f]{2})([0-9A-Fa-f])")
 
 
 def lark_text(grammar: Grammar) -> str:
@@ -242,7 +253,8 @@ def _item(node: Node) -> str:
 def _terminal(node: Node) -> str:
     match node:
         case Literal(text=text):
-            return '"' + "".join(_STRING_ESCAPES.get(char, char) for char in text) + '"'
+            written = "".join(map(_in_string, text))
+            return f'"{written.replace(_DEFINES, "::" + chr(92) + "u003d")}"'
         case _:
             return f"/{regex_text(node)}/"
 
@@ -251,11 +263,13 @@ def regex_text(node: Node) -> str:
     """Write a node without rules as a regular expression, in what all engines share."""
     match node:
         case Literal(text=text):
-            return "".join(map(_escape, text))
+            written = "".join(_escape(char, _REGEX_SPECIAL) for char in text).replace(_DEFINES, "::\\x3d")
+            return _HEXADECIMAL.sub(r"\1[\2]", written)
         case Chars(ranges=ranges, negated=negated):
-            inner = "".join(
-                _escape(low) if low == high else f"{_escape(low)}-{_escape(high)}" for low, high in ranges
-            )
+            if ranges == (("^", "^"),) and not negated:
+                return "\\^"
+            # Those with a hexadecimal number stand last, where no digit follows, and `^` behind them.
+            inner = "".join(sorted((_class_range(low, high) for low, high in ranges), key=_late))
             return f"[{'^' if negated else ''}{inner}]"
         case Sequence(parts=parts):
             return "".join(
@@ -275,12 +289,28 @@ def regex_text(node: Node) -> str:
             assert_never(node)
 
 
-def _escape(char: str) -> str:
-    if char in _STRING_ESCAPES and char not in '"\\':
+def _class_range(low: str, high: str) -> str:
+    start = _escape(low, _CLASS_SPECIAL)
+    return start if low == high else f"{start}-{_escape(high, _CLASS_SPECIAL)}"
+
+
+def _late(written: str) -> tuple[bool, bool]:
+    return "\\x" in written, written.startswith("\\x5e")
+
+
+def _escape(char: str, special: Mapping[str, str]) -> str:
+    """Write a character in a regular expression. Beyond ASCII no escape is common to all."""
+    if char in "\n\r\t":
         return _STRING_ESCAPES[char]
-    if char in _REGEX_SPECIAL:
-        return f"\\{char}"
-    return char if char.isprintable() else f"\\x{ord(char):02x}"
+    if char in special:
+        return special[char]
+    return f"\\x{ord(char):02x}" if char < " " or char == "\x7f" else char
+
+
+def _in_string(char: str) -> str:
+    if char in _STRING_ESCAPES:
+        return _STRING_ESCAPES[char]
+    return f"\\u{ord(char):04x}" if char < " " or char == "\x7f" else char
 
 
 def _times(least: int, most: int | None, lark: str) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from guard.dialect.holes import NULL, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import Literal, Node, choice, optional, sequence
-from guard.dialect.workings import MEMBER, working
+from guard.dialect.workings import MEMBER, call, working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
 from guard.procedure.lattice import may_be_null, required
@@ -87,7 +87,10 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
         if cell.working is not None:
             if cell.symbol is not None:
                 yield from _symbol(cell.symbol, level, rules)
-            yield from _working(cell, cell.working, level, rules)
+            if level is Level.SHAPE and expected.kind is StepKind.DO:
+                yield _call(cell.working, rules)
+            else:
+                yield from _working(cell, cell.working, level, rules)
         if expected.decision is not None and _is_either(expected.decision):
             yield _either(expected.decision, level, rules)
         elif not cell.bare:
@@ -126,6 +129,11 @@ def _working(cell: Cell, parts: Working, level: Level, rules: dict[str, Node]) -
             for left, part in zip(before, parts, strict=False):
                 yield _fixed(part, operand=True) if isinstance(part, str) else _filled(left, part, rules)
             yield ends
+
+
+def _call(parts: Working, rules: dict[str, Node]) -> _Piece:
+    first, text = str(parts[0]), parts[0] if len(parts) == 1 and isinstance(parts[0], str) else None
+    return _Piece(call(first.partition("(")[0], text, rules), text, operand=True)
 
 
 def _filled(left: str | Hole, place: Hole, rules: dict[str, Node]) -> _Piece:

@@ -1,10 +1,18 @@
-"""A grammar as one regular expression, for backends that take nothing else."""
+"""A grammar as one regular expression, for backends that take nothing else.
+
+It has neither lookaround nor references to what was matched, and no repetition that RE2 would refuse: one of
+more than `MAX_TIMES`, counted with those inside it, is without end, as is one of more than `MAX_SIZE`. What
+would make the expression too long is written looser: workings and quotes as any text, which is for the
+checker to read.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+from guard.dialect.holes import QUOTE
 from guard.dialect.lark import regex_text
 from guard.dialect.tree import (
     Chars,
@@ -18,12 +26,19 @@ from guard.dialect.tree import (
     Terminal,
     sequence,
 )
+from guard.dialect.workings import FREE
 
 MAX_CHARACTERS: Final = 100_000
+MAX_QUOTE: Final = 5_000  # characters for the words of a source
+MAX_TIMES: Final = 1_000
+MAX_SIZE: Final = 100_000  # of what is repeated, written out
+
+_WORKING = re.compile(r"expression[0-9]+")
+_QUOTE = re.compile(r"q[0-9a-f]{8}")
 
 
 def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
-    """Write a grammar without lookaround and back references, to be matched as a whole.
+    """Write a grammar as an expression that is to be matched as a whole.
 
     None where it takes more than that (its rules refer to themselves, as those of loops of an unknown
     number of passes do) or would be longer than `most` characters.
@@ -32,7 +47,7 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
     whole = inlined.node(grammar.start)
     if whole is None or inlined.characters(whole) > most:
         return None
-    text = regex_text(whole)
+    text = regex_text(_bounded(whole)[0])
     return text if len(text) <= most else None
 
 
@@ -73,11 +88,18 @@ class _Inlined:
             return None
         if name not in self._done:
             self._around.append(name)
-            inner = self.node(self._rules[name])
+            self._done[name] = self._inside(name)
             self._around.pop()
-            # Rules that refer to rules several times grow with every level: stop where it is too much.
-            self._done[name] = None if inner is None or self.characters(inner) > self._most else inner
         return self._done[name]
+
+    def _inside(self, name: str) -> Node | None:
+        if _WORKING.fullmatch(name):
+            return FREE
+        inner = self.node(self._rules[name])
+        if _QUOTE.fullmatch(name) and (inner is None or self.characters(inner) > MAX_QUOTE):
+            return QUOTE.node
+        # Rules that refer to rules several times grow with every level: stop where it is too much.
+        return None if inner is None or self.characters(inner) > self._most else inner
 
     def characters(self, node: Node) -> int:
         """Count about how many a node takes. What stands in several places is looked at once."""
@@ -97,3 +119,32 @@ class _Inlined:
                     assert_never(node)
             self._counted[id(node)] = node, count
         return self._counted[id(node)][1]
+
+
+def _bounded(node: Node) -> tuple[Node, int, int]:
+    """Take the bounds off repetitions that are too many.
+
+    Give also how many times over a part is repeated, and how long all would be if written that often.
+    """
+    match node:
+        case Repeat(item=item, least=least, most=most):
+            inner, times, size = _bounded(item)
+            count = max(least, 1) if most is None else most
+            if times * count <= MAX_TIMES and size * count <= MAX_SIZE:
+                return Repeat(inner, least, most), max(1, times * count), size * count
+            return Repeat(inner, min(least, 1), None), times, size
+        case Sequence(parts=parts):
+            each = [_bounded(part) for part in parts]
+            times = max((times for _, times, _ in each), default=1)
+            return Sequence(tuple(part for part, _, _ in each)), times, sum(size for _, _, size in each)
+        case Choice(options=options):
+            each = [_bounded(option) for option in options]
+            times = max(times for _, times, _ in each)
+            return Choice(tuple(option for option, _, _ in each)), times, sum(size for _, _, size in each)
+        case Terminal(name=name, node=item):
+            inner, times, size = _bounded(item)
+            return Terminal(name, inner), times, size
+        case Literal(text=text):
+            return node, 1, len(text)
+        case _:
+            return node, 1, 1

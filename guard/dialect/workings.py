@@ -1,8 +1,7 @@
 """What a working may look like where its operands are left to the model: an expression, bounded.
 
-Whatever may be written here can be read, as `trace.lark` has it: a comparison is not compared again, and a
-unit of time stands behind what is added alone. Rules of their own for each level of brackets keep a weak
-model from opening brackets without end.
+Its rules are those of `trace.lark`, once a level of brackets, which keeps a weak model from opening brackets
+without end; what is written by them can be read.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from typing import Final
 
 from guard.dialect.holes import DATE, MOMENT, STRING
-from guard.dialect.tree import EMPTY, Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
+from guard.dialect.tree import Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
 from guard.procedure.dates import CALENDAR_UNITS, MODES, UNITS
 
 DEPTH: Final = 5  # brackets in brackets
@@ -76,17 +75,15 @@ MEMBER = Terminal("member", _member(NAME))
 _FUNCTION = Terminal("function", _name_but(_NO_FUNCTIONS))
 
 
-def _operator(name: str, *signs: str) -> Node:
+def _operators(name: str, *signs: str) -> Terminal:
     return Terminal(name, choice(*(Literal(f" {sign} ") for sign in signs)))
 
 
-_MULTIPLIED = _operator("multiplied", "*", "/", "div", "mod")
-_ADDED = _operator("added", "+", "-")
-_COMPARED = _operator("compared", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
-_JOINED = _operator("joined", "and", "or")
-_ELSE = _operator("instead", "else")
+_TIMES = _operators("times", "*", "/", "div", "mod")
+_PLUS = _operators("plus", "+", "-")
+_IS = _operators("compare", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
 _NULL_TEST = Terminal("nulltest", choice(Literal(" is null"), Literal(" is not null")))
-_FREE = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
+FREE: Final = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
 
 
@@ -95,19 +92,22 @@ def _rules() -> dict[str, Node]:
     for depth in range(DEPTH + 1):
         if depth:
             rules[f"atom{depth}"] = choice(Rule("atom0"), *_bracketed(depth - 1))
-        rules[f"term{depth}"] = sequence(optional(Literal("-")), Rule(f"atom{depth}"))
-        rules[f"product{depth}"] = _chain(Rule(f"term{depth}"), _MULTIPLIED)
-        rules[f"sum{depth}"] = _chain(Rule(f"product{depth}"), _ADDED, optional(_SHIFT))
-        total = Rule(f"sum{depth}")
-        against = optional(choice(_NULL_TEST, sequence(_COMPARED, total)))
-        rules[f"comparison{depth}"] = sequence(optional(Literal("not ")), total, against)
-        rules[f"logic{depth}"] = _chain(Rule(f"comparison{depth}"), _JOINED)
-        rules[f"expression{depth}"] = choice(*_conditional(depth), _chain(Rule(f"logic{depth}"), _ELSE))
+        atom, product, total = Rule(f"atom{depth}"), Rule(f"product{depth}"), Rule(f"sum{depth}")
+        truth, both, either = Rule(f"truth{depth}"), Rule(f"both{depth}"), Rule(f"either{depth}")
+        factor = sequence(optional(Literal("-")), atom)
+        rules[product.name] = sequence(factor, _further(_TIMES, factor))
+        rules[total.name] = sequence(product, _further(_PLUS, product, optional(_SHIFT)))
+        compared = sequence(total, optional(choice(_NULL_TEST, sequence(_IS, total))))
+        rules[truth.name] = sequence(optional(Literal("not ")), compared)
+        rules[both.name] = sequence(truth, _further(Literal(" and "), truth))
+        rules[either.name] = sequence(both, _further(Literal(" or "), both))
+        alone = sequence(either, _further(Literal(" else "), either))
+        rules[f"expression{depth}"] = choice(*_conditional(depth), alone)
     return rules
 
 
-def _chain(item: Node, operator: Node, behind: Node = EMPTY) -> Node:
-    return sequence(item, Repeat(sequence(operator, item, behind), 0, TERMS - 1))
+def _further(*parts: Node) -> Node:
+    return Repeat(sequence(*parts), 0, TERMS - 1)
 
 
 def _conditional(depth: int) -> list[Node]:
@@ -120,7 +120,10 @@ def _conditional(depth: int) -> list[Node]:
 def _bracketed(inner: int) -> list[Node]:
     expression = Rule(f"expression{inner}")
     each = sequence(
-        *(Literal(" for "), NAME, Literal(" in "), Rule(f"logic{inner}")),
+        Literal(" for "),
+        NAME,
+        Literal(" in "),
+        Rule(f"either{inner}"),
         optional(Literal(" if "), expression),
     )
     ordered = sequence(each, optional(Literal(" by "), expression), optional(Literal(" desc")))
@@ -170,7 +173,7 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
     The rules it refers to are added to `rules`. A right one that is beyond the bounds makes it free text.
     """
     if text is not None and _beyond(text):
-        return _FREE
+        return FREE
     rules |= _RULES
     return EXPRESSION
 
@@ -179,6 +182,14 @@ def listing(rules: dict[str, Node]) -> Node:
     """Give what may stand as a list or record whose parts may have workings of their own."""
     rules |= _RULES | _LISTINGS
     return choice(Rule(f"listing{DEPTH}"), EXPRESSION)
+
+
+def call(name: str, text: str | None, rules: dict[str, Node]) -> Node:
+    """Give what may stand where a sub-procedure is carried out; as `working`, but of one shape."""
+    if text is not None and _beyond(text):
+        return FREE
+    rules |= _RULES
+    return sequence(Literal(f"{name}("), optional(_series(EXPRESSION)), Literal(")"))
 
 
 def _beyond(text: str) -> bool:

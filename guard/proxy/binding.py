@@ -230,6 +230,8 @@ def mode_of(service: Service, choice: Choice) -> Mode:
     for mode in allowed:
         if mode == asked:
             return mode
+    if choice.mode is None:
+        raise _forbidden("mode", asked, allowed, policy)
     raise _forbidden("mode", asked, allowed)
 
 
@@ -320,10 +322,12 @@ def _asked(raw: Mapping[str, Any], field: str, header: str | None, spelled: str)
     return header if said is None else said
 
 
-def _forbidden(what: str, asked: str, among: Iterable[str]) -> RequestError:
+def _forbidden(what: str, asked: str, among: Iterable[str], brought_by: str | None = None) -> RequestError:
+    """Refuse a policy or a mode; `brought_by` is the policy that has it, where only that was asked for."""
+    because = "" if brought_by is None else f", and policy {brought_by!r} has it"
     return RequestError(
-        f"{what} {asked!r} is not allowed here by the configuration; allowed: {_listed(among)}",
-        param=f"stepguard.{what}",
+        f"{what} {asked!r} is not allowed here by the configuration{because}; allowed: {_listed(among)}",
+        param=f"stepguard.{what if brought_by is None else 'policy'}",
         code=f"{what}_not_allowed",
         status=403,
     )

@@ -16,13 +16,13 @@ from guard.engine import drive
 from guard.proxy.binding import Bound, Caller
 from guard.proxy.exchange import ClientGone, Exchange
 from guard.proxy.responses import KEEP_ALIVE, STREAM_HEADERS, Answer
-from guard.run.messages import Emit, Finish
+from guard.run.messages import Emit, Finish, Relay
 from guard.run.race import machine
 from guard.telemetry.observer import RunInfo, Stage
 
 KEEP_ALIVE_S: Final = 10.0  # between two comments on a stream that has nothing to say
 
-Steps = AsyncGenerator[Emit | Finish]
+Steps = AsyncGenerator[Emit | Relay | Finish]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,8 @@ async def _whole(exchange: Exchange, answer: Answer, steps: Steps) -> float:
     """Answer in one piece. Gives the seconds that it took to make it."""
     spent_s = 0.0
     async for step in steps:
+        if isinstance(step, Relay):
+            answer.keep(step)
         if isinstance(step, Finish):
             before = perf_counter()
             made = answer.whole(step)
@@ -96,7 +98,7 @@ class _Stream:
             async for step in steps:
                 async with self._sending:
                     match step:
-                        case Emit():
+                        case Emit() | Relay():
                             await self._step(step)
                         case Finish():
                             keep_alive.cancel()
@@ -105,9 +107,9 @@ class _Stream:
             keep_alive.cancel()
         return self._spent_s
 
-    async def _step(self, emit: Emit) -> None:
+    async def _step(self, step: Emit | Relay) -> None:
         before = perf_counter()
-        data = self._answer.step(emit)
+        data = self._answer.step(step) if isinstance(step, Emit) else self._answer.thought(step)
         self._spent_s += perf_counter() - before
         if data:
             await self._write(data)

@@ -8,7 +8,7 @@ import orjson
 
 from guard.check.verdict import Violation
 from guard.proxy.binding import Bound
-from guard.run.messages import Emit, Finish, Outcome, Raced, Usage, Voted
+from guard.run.messages import Emit, Finish, Outcome, Raced, Relay, Usage, Voted
 from guard.trace import render
 from guard.wire import sse
 from guard.wire.chat import Envelope
@@ -31,6 +31,7 @@ class Answer:
         self._bound, self._audit_id, self._nonce = bound, audit_id, nonce
         self._envelope = Envelope(id=f"chatcmpl-{audit_id}", model=bound.request.model, created=created)
         self._begun = self._traced = False  # whether the role, and some of the trace, has been sent
+        self._thoughts: dict[int, list[str]] = {}  # of each generation, for an answer in one piece
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
@@ -62,12 +63,28 @@ class Answer:
             return failure.status, (*failure.headers, *outcome), self._failure(failure, finish)
         body = self._envelope.completion(
             self._content(finish),
-            reasoning=_steps(finish) if self._bound.as_reasoning else None,
+            reasoning=_steps(finish) if self._bound.as_reasoning else self._thought or None,
             finish_reason=finish.finish_reason,
             usage=self._usage(finish),
-            stepguard=self.report(finish),
+            stepguard=self.report(finish) | self._thinking(),
         )
         return 200, (("content-type", "application/json"), *outcome), body
+
+    def keep(self, relay: Relay) -> None:
+        """Take a thought that is to go out with the answer."""
+        self._thoughts.setdefault(relay.generation, []).append(relay.text)
+
+    @property
+    def _thought(self) -> str:
+        return "\n".join("".join(texts) for texts in self._thoughts.values())
+
+    def _thinking(self) -> dict[str, object]:
+        """What models thought, where that goes to the client: unverified, whatever became of the answer."""
+        thoughts = [
+            {"generation": number, "text": "".join(texts), "unverified": True}
+            for number, texts in self._thoughts.items()
+        ]
+        return {"reasoning": thoughts} if thoughts else {}
 
     def _content(self, finish: Finish) -> str:
         match self._bound.content:
@@ -89,6 +106,16 @@ class Answer:
         if self._bound.as_reasoning:
             return self._events(self._envelope.reasoning(emit.text))
         return b""
+
+    def thought(self, relay: Relay) -> bytes:
+        """Make the event of a thought, marked: in the field for reasoning only where no steps go there."""
+        mark: dict[str, object] = {
+            "unverified": True,
+            "generation": relay.generation,
+            "reasoning": relay.text,
+        }
+        text = "" if self._bound.as_reasoning else relay.text
+        return self._events(self._envelope.thought(text, stepguard=mark))
 
     def last(self, finish: Finish) -> bytes:
         """Make the events behind the last step: what is left of the answer and the report, or the error."""
@@ -229,8 +256,10 @@ def usage(generations: tuple[Usage, ...]) -> dict[str, object]:
     """Add up what generations cost, as on the wire."""
     prompt = sum(one.prompt for one in generations)
     completion = sum(one.completion for one in generations)
-    return {
+    reasoning = sum(one.reasoning for one in generations)
+    told: dict[str, object] = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
     }
+    return told | ({"completion_tokens_details": {"reasoning_tokens": reasoning}} if reasoning else {})

@@ -81,16 +81,22 @@ class Accounts:
         """Estimate the completion tokens that cutting at violations saved, at the end of a run.
 
         For each generation that a violation cut while it was still writing, the steps that it had not come
-        to (up to where it was to stop), times the mean tokens a line of this run: all completion tokens
-        over all lines that the model wrote, wrong ones included. Tokens that were written already when it
-        was cut, and not read, are taken off.
+        to (up to where it was to stop), times the mean tokens a line of this run: all completion tokens but
+        thoughts, over all lines that the model wrote, wrong ones included. Tokens that were written already
+        when it was cut, and not read, are taken off.
         """
         rows = sum(entry.rows for entry in self._entries)
         cuts = [(entry.cut, entry.ahead) for entry in self._entries if entry.cut is not None]
         if not rows or not cuts:
             return 0
         steps = progress.steps
-        mean = sum(entry.usage.completion - entry.ahead for entry in self._entries) / rows
+        mean = (
+            sum(
+                max(0, entry.usage.completion - entry.ahead - entry.usage.reasoning)
+                for entry in self._entries
+            )
+            / rows
+        )
         return sum(max(0, round(_left(cut, steps) * mean) - ahead) for cut, ahead in cuts)
 
 

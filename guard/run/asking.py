@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from guard.dialect.lark import Level
+from guard.procedure.expected import Expected
+from guard.run import lines
 from guard.run import policy as retry
 from guard.run.generation import Generation
 from guard.run.messages import Open, Strategy, Target
 from guard.run.opening import Job, Opening, Reason, opening
 from guard.run.overlap import Overlap
-from guard.run.policy import Attempt, Policy, Vary
+from guard.run.policy import Attempt, ForceBy, Policy, Vary
 from guard.run.progress import Progress
 
 
@@ -46,7 +48,10 @@ def ask(
     target, step = targets[following.upstream], progress.expected.path
     tries = retry.tries(history, following.strategy, step, following.upstream)
     again = tries if Vary.PHRASING in policy.vary else 0
-    made = opening(job, progress, target, policy.force, replace(following.reason, again=again))
+    by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
+    made = opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by)
+    bounded = made.one_line and not policy.releases
+    room = _room(progress.expected, following.max_tokens) if bounded else None
     generation = Generation(
         number=following.number,
         upstream=following.upstream,
@@ -57,9 +62,13 @@ def ask(
         given=made.given,
         scaffold=following.reason.cell is not None,
         stop=made.stop,
-        cut=policy.force is Level.VALUES,
+        cut=policy.force is Level.VALUES or made.one_line,
         overlap=_overlap(policy, progress, made, first=following.first),
         asked=made.tokens,
+        one_line=made.one_line,
+        cell=made.cell,
+        since=len(progress.lines),
+        room=room,
     )
     asked = target.temperature if job.temperature is None else job.temperature
     return generation, Open(
@@ -70,14 +79,21 @@ def ask(
         messages=made.messages,
         prefix=made.prefix,
         grammar=made.grammar,
-        max_tokens=following.max_tokens,
+        max_tokens=following.max_tokens if room is None else room,
         temperature=retry.temperature(policy, asked, tries),
         top_p=job.top_p,
         seed=retry.seed(policy, job.seed, retry.draws(history, following.strategy)),
         resume_from=step,
         model=target.model,
         last=retry.further(history, targets, here=following.upstream) is None,
+        stop=lines.ENDS if bounded and not tries else (),  # a further try may begin with a new line
     )
+
+
+def _room(due: Expected, left: int) -> int | None:
+    """Give the tokens that one line may have; None: all that are left."""
+    needed = lines.room(due)
+    return None if needed is None or needed >= left else needed
 
 
 def _overlap(policy: Policy, progress: Progress, made: Opening, *, first: bool) -> Overlap | None:

@@ -46,8 +46,9 @@ def rejected(procedure: str, kind: Kind, step: str, why: str) -> RunError:
     )
 
 
-def out_of_tokens(procedure: str, step: str, limit: int) -> RunError:
-    """Say that the tokens did not suffice to come to the end."""
+def out_of_tokens(procedure: str, step: str, limit: int, *, field: str | None) -> RunError:
+    """Say that the tokens did not suffice. `field`: by which the client limited them; None: the policy."""
+    more = "they are those of the policy (output_tokens)" if field is None else f"allow more with {field}"
     return RunError(
         status=422,
         type="procedure_violation",
@@ -55,7 +56,7 @@ def out_of_tokens(procedure: str, step: str, limit: int) -> RunError:
         param=step or None,
         message=(
             f"the trace of procedure {procedure!r} came as far as step {step}: all {limit} tokens are spent, "
-            "over all generations; allow more with max_completion_tokens or in the policy"
+            f"over all generations; {more}"
         ),
     )
 
@@ -69,7 +70,7 @@ def too_few_tokens(procedure: str, limit: int, fewest: int, *, field: str) -> Ru
         param=field,
         message=(
             f"a budget of {limit} tokens cannot suffice: procedure {procedure!r} takes {fewest} lines at "
-            "least with these inputs; expected a larger {field}, or none"
+            f"least with these inputs; expected a larger {field}, or none"
         ),
     )
 

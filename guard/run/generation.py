@@ -36,9 +36,13 @@ class Generation:
     came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
     which it ended, "" as long as it writes.
 
+    `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there were
+    `since` lines; `room`: the tokens that it may have for that, None: all that are left.
+
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
-    that were written and not yet told. `told` is the last usage that came before the end. `cut_short` says
-    where a violation cut it.
+    that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
+    that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
+    end. `cut_short` says where a violation cut it.
     """
 
     number: int
@@ -53,6 +57,10 @@ class Generation:
     cut: bool
     overlap: Overlap | None
     asked: int = 0
+    one_line: bool = False
+    cell: int | None = None
+    since: int = 0
+    room: int | None = None
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
@@ -65,6 +73,9 @@ class Generation:
     rows: int = 0
     tokens: int = 0
     ahead: int = 0
+    thoughts: int = 0
+    musing: int = 0
+    thought: int = 0
     told: Usage | None = None
     usage: Usage | None = None
     cut_short: Cut | None = None
@@ -74,6 +85,10 @@ class Generation:
         self.characters += len(text.text)
         self.rows += text.text.count("\n")
         self.tokens += text.tokens
+        if text.thought is not None:
+            self.thoughts += text.tokens
+            self.musing += text.tokens
+            self.thought += len(text.thought)
         self.ahead = text.ahead
         if text.usage is not None:
             self.told, self.tokens = text.usage, text.usage.completion - text.ahead
@@ -96,15 +111,25 @@ class Generation:
         A generation that wrote nothing may not have been read either, and counts for nothing.
         """
         if self.usage is not None:
-            return self.usage
+            return self._with_thoughts(self.usage)
         written = self.tokens + self.ahead
         if self.told is not None:
             estimated = written != self.told.completion
-            return Usage(prompt=self.told.prompt, completion=written, estimated=estimated)
-        return Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
+            return self._with_thoughts(replace(self.told, completion=written, estimated=estimated))
+        return self._with_thoughts(
+            Usage(prompt=self.asked if written else 0, completion=written, estimated=True)
+        )
 
-    def failed(self, violation: Violation, due: Expected, *, delivered: bool, scaffoldable: bool) -> Attempt:
-        """Give what the policy remembers of it, where a violation ended it at the step that is due."""
+    def _with_thoughts(self, usage: Usage) -> Usage:
+        """Say how much of it was thoughts, where the server does not."""
+        return usage if usage.reasoning else replace(usage, reasoning=min(self.thoughts, usage.completion))
+
+    def failed(self, violation: Violation, due: Expected, *, delivered: bool, cell: int | None) -> Attempt:
+        """Give what the policy remembers of it, where a violation ended it at the step that is due.
+
+        `cell` is the one of the due line that could be scaffolded.
+        """
+        given = due.path in self.given and not (self.one_line and cell != self.cell)
         return replace(
             self.attempt(),
             kind=violation.kind,
@@ -112,7 +137,7 @@ class Generation:
             step_kind=due.kind,
             found=violation.found,
             delivered=delivered,
-            scaffoldable=scaffoldable and (self.scaffold or due.path not in self.given),
+            scaffoldable=cell is not None and (self.scaffold or not given),
             repairable=due.known,
         )
 

@@ -36,6 +36,7 @@ class Strategy(StrEnum):
 
     INITIAL = "initial"
     DECISION = "decision"  # re-opened behind a model decision, with a narrower grammar
+    LINE = "line"  # opened for the next line, where the model is asked for one at a time
     RESTART = "restart"
     FEEDBACK = "feedback"
     RESUME = "resume"
@@ -51,7 +52,7 @@ class Result(StrEnum):
     """What became of a generation; the label `result` of metrics."""
 
     PASSED = "pass"  # it brought the trace to its end
-    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision
+    DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision or its one line
     VIOLATION = "violation"
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
@@ -84,7 +85,9 @@ class Target:
     """What a run must know of an upstream. `dialect` is None where it takes no grammar.
 
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
-    `standby`: it is gone to only where a policy names it. `by_model` tells what it is for another model.
+    `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
+    `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
+    it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
     """
 
     name: str
@@ -93,6 +96,9 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
+    thoughts: bool = False
+    thinks: bool = False
+    replays: bool = False
     by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
 
     def asked_for(self, model: str) -> Target:
@@ -102,11 +108,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one generation; `estimated` where the server did not report them."""
+    """Tokens of one generation; `estimated` where the server did not report them.
+
+    `reasoning`: those of `completion` that were thoughts, as reported or else as counted.
+    """
 
     prompt: int = 0
     completion: int = 0
     estimated: bool = False
+    reasoning: int = 0
 
 
 # --- in ------------------------------------------------------------------------------------------
@@ -114,16 +124,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The upstream wrote some of its answer, or thought (no text).
+    """The upstream wrote some of its answer, or thought: then there is no text.
 
     `tokens`: how many the piece is thought to be. `ahead`: how many are there already and not yet told.
-    `usage`: what the server says that all so far is, if it says so this early.
+    `usage`: what the server says that all so far is, if it says so this early. `thought`: what it thought,
+    None where it did not.
     """
 
     text: str
     tokens: int = 1
     ahead: int = 0
     usage: Usage | None = None
+    thought: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +229,14 @@ class Emit:
     value: Value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """Something that a generation thought and the client may have: no part of the trace, never checked."""
+
+    generation: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Observe:
     """Something that was judged, for metrics, spans and logs.
@@ -306,4 +326,4 @@ class Finish:
     saved: int = 0  # completion tokens that cutting generations early saved, estimated
 
 
-Command = Open | Close | Emit | Observe | Wait | Finish
+Command = Open | Close | Emit | Relay | Observe | Wait | Finish

@@ -9,11 +9,13 @@ from typing import Final
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
 from guard.dialect.notation import Dialect, written
+from guard.dialect.thoughts import behind_thoughts
 from guard.procedure.execute import Program
-from guard.procedure.expected import Expected, Hole
+from guard.procedure.expected import Expected
 from guard.procedure.types import Value
-from guard.run import feedback
+from guard.run import feedback, lines
 from guard.run.messages import Message, Target
+from guard.run.policy import ForceBy
 from guard.run.progress import Progress
 from guard.trace import render
 from guard.wire.chat import text_of
@@ -68,6 +70,8 @@ class Opening:
     of that line that the model is given, there or in words. `given` are the
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
     generation is for, "" where it goes on to the answer. `turn`: it answers a turn of a dialogue.
+    `one_line`: it is for the due line and no other, begun up to the value of `cell`; None: the prefix has no
+    operands.
     """
 
     messages: tuple[Message, ...]
@@ -78,6 +82,8 @@ class Opening:
     given: frozenset[str]
     stop: str
     turn: bool
+    one_line: bool = False
+    cell: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -86,7 +92,15 @@ class Opening:
         return characters // CHARACTERS_PER_TOKEN
 
 
-def opening(job: Job, progress: Progress, target: Target, level: Level, reason: Reason) -> Opening:
+def opening(
+    job: Job,
+    progress: Progress,
+    target: Target,
+    level: Level,
+    reason: Reason,
+    *,
+    by: ForceBy = ForceBy.GRAMMAR,
+) -> Opening:
     """Make the text of a generation that goes on from what is verified.
 
     Lines that are asked for as members of a JSON object go on from no prefix: the object has one beginning.
@@ -94,6 +108,9 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
     """
     due = progress.expected
     assert due is not None, "there is nothing left to write"
+    one_by_one = lines.can(target, level, by)
+    if one_by_one and by is ForceBy.LINES:
+        return _one_line(job, progress, due, level, reason)
     scaffold = None if reason.cell is None else render.scaffold(due, reason.cell)
     in_object = target.dialect is Dialect.JSON_SCHEMA
     schema = _grammar(job, progress, target, level, "") if in_object else None
@@ -103,6 +120,8 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
     if prefill or members is not None:
         progress.open_frame()
     grammar, given, stop = schema or _grammar(job, progress, target, level, tail)
+    if one_by_one and grammar is None:
+        return _one_line(job, progress, due, level, reason)
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself
     if prefill:
@@ -118,6 +137,25 @@ def opening(job: Job, progress: Progress, target: Target, level: Level, reason: 
         given=given if scaffold is None else given | {due.path},
         stop=stop,
         turn=not prefill and (members is None or messages is not job.messages),
+    )
+
+
+def _one_line(job: Job, progress: Progress, due: Expected, level: Level, reason: Reason) -> Opening:
+    progress.open_frame()
+    begun = lines.begin(due, level)
+    if reason.cell is not None:
+        begun = lines.Beginning(render.scaffold(due, reason.cell), reason.cell)
+    return Opening(
+        messages=_instructed(job, reason),
+        prefix=progress.verified + begun.text,
+        tail=begun.text,
+        begun=begun.text,
+        grammar=None,
+        given=frozenset() if begun.cell is None else frozenset({due.path}),
+        stop=due.path,
+        turn=False,
+        one_line=True,
+        cell=begun.cell,
     )
 
 
@@ -138,7 +176,9 @@ def _grammar(
     )
     if narrowed.grammar is None:
         return None, narrowed.given, "" if narrowed.complete else narrowed.last
-    text = written(narrowed.grammar, target.dialect)
+    room = target.thoughts and not target.prefill and target.dialect is not Dialect.JSON_SCHEMA
+    grammar = behind_thoughts(narrowed.grammar, begun=target.thinks) if room else narrowed.grammar
+    text = written(grammar, target.dialect)
     if text is None:
         return None, frozenset(), ""
     return text, narrowed.given, "" if narrowed.complete else narrowed.last
@@ -158,9 +198,8 @@ def _dialogue(
 
     `framed`: the frame is there, and not the model's to write.
     """
-    stands = progress.verified.rstrip()  # chat templates trim it, or a model takes up the blanks
-    if framed and not progress.lines:
-        stands = ""
+    # Chat templates trim it, or a model takes up the blanks. An opening line alone is nothing to go on from.
+    stands = progress.verified.rstrip() if progress.lines else ""
     if not stands and reason.violation is None and scaffold is None and not reason.again:
         return job.messages
     begin = "" if stands or framed else progress.begin.rstrip("\n")
@@ -187,18 +226,3 @@ def _with_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message, 
             return (*before, {**last, "content": [*parts, {"type": "text", "text": text}]})
         case _:
             return (*messages, {"role": "user", "content": text})
-
-
-def scaffold_cell(due: Expected, blamed: int | None) -> int | None:
-    """Find the cell of a line whose operands can be given: the blamed one, else the first.
-
-    None where there is none: the line has no expression, or hangs on what is not decided.
-    """
-    if due.decision is not None:
-        return None
-    able = [i for i, cell in enumerate(due.cells) if _known(cell.working)]
-    return blamed if blamed in able else next(iter(able), None)
-
-
-def _known(working: tuple[str | Hole, ...] | None) -> bool:
-    return working is not None and not any(isinstance(part, Hole) for part in working)

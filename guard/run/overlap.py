@@ -80,15 +80,20 @@ class Overlap:
 
     def waits(self, line: str) -> bool:
         """Whether a line is still to be held: it has no end, and is not too long yet."""
-        return not line.endswith("\n") and len(self._tail) + len(line) <= LIMITS.line
+        return not line.endswith("\n") and not self._too_long(line)
+
+    def _too_long(self, line: str) -> bool:
+        return len(self._tail) + len(line.removesuffix("\n")) > LIMITS.line
 
     def cut(self, line: str) -> str:
-        """What the checker is to read of a line that was never ended."""
+        """What the checker is to read of a line that was never ended, or is too long."""
         self.open = False
         return self._tail + line
 
     def read(self, line: str) -> str | Ignored:
         """Take a line; give what the checker is to read, or what is left out."""
+        if self._too_long(line):
+            return self.cut(line)  # which the checker says of it
         said = line.strip(_BLANK)
         if self._joined:
             return self._behind(line, said)

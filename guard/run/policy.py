@@ -44,6 +44,14 @@ class Vary(StrEnum):
     PHRASING = "phrasing"
 
 
+class ForceBy(StrEnum):
+    """How a model is held to the lines that its procedure wants."""
+
+    AUTO = "auto"  # by a grammar where the server takes it, else line by line where it continues a prefix
+    GRAMMAR = "grammar"
+    LINES = "lines"  # line by line, also where it takes a grammar
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Votes:
     """How often the model is asked for what only it can decide.
@@ -66,13 +74,15 @@ class Policy:
     retries are counted apart. `output_tokens` is what all generations may write together, `seconds` the
     wall time of the run.
 
-    `rules` say what to do about a violation, the defaults of `ladders` where none fits. `vary` is what a
-    retry may change of what the client asked for, `temperatures` the ones of the first, second, ... like
-    try at a step (None: as the client, else the upstream, has it; the last one counts for all further
-    ones), `seed` the first one where the client names none.
+    `force` says how much of each line the model is given, `force_by` how. `rules` say what to do about a
+    violation, the defaults of `ladders` where none fits. `vary` is what a retry may change of what the client
+    asked for, `temperatures` the ones of the first, second, ... like try at a step (None: as the client, else
+    the upstream, has it; the last one counts for all further ones), `seed` the first one where the client
+    names none.
 
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
-    how what the model decides is put to the vote. `tolerant`: as the checker has it.
+    how what the model decides is put to the vote. `tolerant`: as the checker has it. `relay_thoughts`:
+    whether the client gets what models think.
     """
 
     attempts: int = 12
@@ -84,12 +94,19 @@ class Policy:
     temperatures: tuple[float | None, ...] = TEMPERATURES
     seed: int | None = None
     force: Level = Level.OPERANDS
+    force_by: ForceBy = ForceBy.GRAMMAR
     output_tokens: int = 8000
     seconds: float = 120
     deliver: Literal["hold_step", "hold_all"] = "hold_step"
     tolerant: bool = False
     race: int = 1
     votes: Votes | None = None
+    relay_thoughts: bool = False
+
+    @property
+    def releases(self) -> bool:
+        """Whether what was not verified may be released."""
+        return any(rung.action is Action.RELEASE for rule in self.rules for rung in rule.ladder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +138,11 @@ class Attempt:
     repairable: bool = False
     written: bool = True
     vote: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it was opened for the next line, and nothing is wrong with that: nobody goes by it."""
+        return self.strategy is Strategy.LINE and self.kind is None and not (self.fault or self.vote)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,7 @@ class Progress:
         self.writer = 0  # the number of the generation that writes
         self._framed = False  # whether the opening line is the guard's, or counted
         self._begun = 0  # characters of the line that is due which the guard wrote
+        self._opened = 0  # so much of the text is the opening line, where the model wrote it by itself
 
     def _checker(self, verified: str) -> Checker:
         return Checker(
@@ -191,6 +192,8 @@ class Progress:
                 self.lines.append(
                     Line(judgement, _class(judgement, given), self.writer, self._written(judgement))
                 )
+        if not self.lines:
+            self._opened = len(self.verified)
         return judgements
 
     def _written(self, step: StepVerified) -> int:
@@ -217,11 +220,18 @@ class Progress:
             return
         verified, self._loose, self._begun = self.verified, False, 0
         if lines is not None and lines < len(self.lines):
-            verified = verified[: self.lines[lines].step.at]
+            verified = verified[: self._end_of(lines)]
             del self.lines[lines:]
         due, self.checker = self.expected, self._checker(verified)
         if due is not None:
             self.checker.choose(due.path)  # of steps in any order, the one that it was about
+
+    def _end_of(self, lines: int) -> int:
+        """Where so many lines end. What was left out behind them (a blank line) goes with the next one."""
+        if not lines:
+            return self._opened or self.lines[0].step.at
+        last = self.lines[lines - 1].step
+        return last.at + len(last.text)
 
     def take_back(self) -> Line:
         """Forget the last line; its step is due again."""
@@ -241,7 +251,7 @@ class Progress:
         assert not self.delivered
         self.lines.clear()
         self._loose = self._framed = False
-        self._begun = 0
+        self._begun = self._opened = 0
         self.checker = self._checker("")
 
     def last_decided(self) -> int | None:

@@ -39,6 +39,7 @@ from guard.run.messages import (
     Outcome,
     OutOfTime,
     Raced,
+    Relay,
     Result,
     RunEvent,
     Strategy,
@@ -51,7 +52,7 @@ from guard.run.policy import Policy
 from guard.run.run import Run
 
 # Why a generation is opened where nothing went wrong.
-STRAIGHT_ON: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.VOTE})
+STRAIGHT_ON: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.LINE, Strategy.VOTE})
 SEEDS_APART: Final = 10_007  # between two lanes, so that no try of one has a seed of another's
 
 
@@ -188,6 +189,8 @@ class Race:
                 if strategy is Strategy.INITIAL and lane.number > 1:
                     strategy = Strategy.RACE
                 return replace(command, generation=lane.current, strategy=strategy)
+            case Relay(generation=number):
+                return replace(command, generation=lane.numbers[number])
             case Close(generation=number, usage=usage):
                 self._usage[lane.numbers[number]] = usage
                 return replace(command, generation=lane.numbers[number])
@@ -222,7 +225,7 @@ class Race:
                 closes = (c for c in other.run.handle(Cancelled()) if isinstance(c, Close))
                 commands += [self._numbered(other, replace(close, result=Result.LOST)) for close in closes]
         if self._deliver == "hold_step":
-            commands += lane.run.deliver_steps()
+            commands += (self._numbered(lane, command) for command in lane.run.deliver_steps())
         return commands + self._take(lane, lane.wants)
 
     def _finish(self, lane: _Lane, finish: Finish) -> Finish:
@@ -252,7 +255,7 @@ def _wants_more(command: Command) -> bool:
     """Whether a command is not for a lane that races."""
     if isinstance(command, Open):
         return command.strategy not in STRAIGHT_ON
-    return isinstance(command, Wait | Emit | Finish)
+    return isinstance(command, Wait | Emit | Relay | Finish)
 
 
 def _clean(finish: Finish) -> bool:

@@ -6,6 +6,7 @@ Theory of operation. A run is in one of four states:
     new       start()                                        open | over
     open      a violation                                    open (the policy's choice) | over
               the end of a generation at a decided step      open (strategy `decision`)
+              the end of the one line it was opened for      open (strategy `line`)
               the end of a generation behind the answer      over
               a violation, released, and the end             over
               a fault of the network                         waiting | open (the next upstream) | over
@@ -40,13 +41,14 @@ from typing import Final, assert_never
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
-from guard.run import endings
+from guard.run import endings, thoughts
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
 from guard.run.faults import Faults
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
+from guard.run.lines import can, is_given, scaffold_cell
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -68,9 +70,9 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.opening import NO_REASON, Job, Reason, scaffold_cell
+from guard.run.opening import NO_REASON, Job, Reason
 from guard.run.overlap import NO_LINE
-from guard.run.policy import Attempt, Choice, Policy
+from guard.run.policy import Attempt, Choice, ForceBy, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
@@ -106,6 +108,7 @@ class Run:
         self._history: list[Attempt] = []
         self._violations: list[Violation] = []
         self._accounts = Accounts()
+        self._thoughts = thoughts.Thoughts(policy)
         self._faults = Faults(policy, job.nonce)
         self._generations = self._retries = 0
         self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
@@ -135,6 +138,9 @@ class Run:
             raise InvalidState(f"{event!r} came {'behind the end' if self._over else 'before the start'}")
         if generation and (self._generation is None or self._generation.number != generation):
             raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
+        return self._thoughts.in_front(self._handled(event))
+
+    def _handled(self, event: RunEvent) -> list[Command]:
         match event:
             case Text():
                 return self._text(event, self._current(event))
@@ -155,7 +161,8 @@ class Run:
         """Hold nothing back any longer, whatever the policy said: give what is verified, and go on so."""
         self._policy = replace(self._policy, deliver="hold_step")
         deciding = self._generation is not None and self._generation.done and not self._progress.answered
-        return [] if self._over or deciding else self._deliver()
+        thought = self._thoughts.let_go()
+        return [] if self._over else [*thought, *([] if deciding else self._deliver())]
 
     @property
     def lines(self) -> int:
@@ -187,12 +194,15 @@ class Run:
 
     def _text(self, event: Text, generation: Generation) -> list[Command]:
         generation.hear(event)
-        commands: list[Command] = []
+        commands = self._thoughts.hear(generation, event)
+        if event.text:
+            commands += thoughts.ended(generation, len(self._progress.verified))
         for piece in _LINES.findall(event.text):
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
-        if generation.tokens > self._left and not generation.done:
+        too_much = generation.tokens > self._left or generation.thought > thoughts.LONGEST
+        if too_much and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
 
@@ -219,16 +229,19 @@ class Run:
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
         generation.usage = event.usage
         generation.ended = event.finish_reason or "length"
-        commands: list[Command] = []
+        commands = thoughts.ended(generation, len(self._progress.verified))
         if self._release is not None:
-            return self._let_go(generation, generation.ended)
-        if generation.line.strip() and not generation.done and event.finish_reason == "stop":
+            return commands + self._let_go(generation, generation.ended)
+        reason = event.finish_reason
+        if reason == "length" and generation.room is not None:
+            reason = "stop"  # it had more than the line needs
+        if generation.line.strip() and not generation.done and reason == "stop":
             commands += self._read(generation, "\n")
         if self._generation is not generation:
             return commands
         if generation.done or self._at_stop(generation):
             return commands + self._complete(generation)
-        return commands + self._close_checker(generation, event.finish_reason)
+        return commands + self._close_checker(generation, reason)
 
     def _close_checker(self, generation: Generation, finish_reason: str | None) -> list[Command]:
         generation.ended = finish_reason or "length"
@@ -305,6 +318,8 @@ class Run:
     def _at_stop(self, generation: Generation) -> bool:
         """Whether the last line is the last one that the generation was opened for."""
         lines = self._progress.lines
+        if generation.one_line:
+            return len(lines) > generation.since  # of steps in any order it may be another one
         return bool(lines) and lines[-1].step.path == generation.stop
 
     def _behind(self, generation: Generation, piece: str) -> list[Command]:
@@ -322,9 +337,17 @@ class Run:
         self._progress.rewind()
         generation.vote = self._polls.wants(self._progress)
         again = generation.vote and not self._polls.count(self._progress)
-        self._history.append(generation.attempt())
+        self._remember(generation.attempt())
         result = Result.PASSED if self._progress.answered else Result.DECIDED
-        return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else Strategy.DECISION)]
+        one_by_one = generation.one_line and self._policy.force is not Level.VALUES
+        further = Strategy.LINE if one_by_one else Strategy.DECISION
+        return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else further)]
+
+    def _remember(self, attempt: Attempt) -> None:
+        """Remember a generation that did what it was opened for; of lines in a row the last one will do."""
+        if self._history and self._history[-1].is_plain and attempt.is_plain:
+            self._history.pop()
+        self._history.append(attempt)
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
         self._violations.append(violation)
@@ -335,9 +358,7 @@ class Run:
         due = self._progress.expected
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
-        attempt = generation.failed(
-            violation, due, delivered=self._progress.delivered > 0, scaffoldable=cell is not None
-        )
+        attempt = generation.failed(violation, due, delivered=self._progress.delivered > 0, cell=cell)
         written = self._progress.lines or unverified(generation, self._progress.verified).strip()
         self._history.append(replace(attempt, written=bool(written)))
         choice = self._decide(generation)
@@ -451,6 +472,9 @@ class Run:
         self._polls.settle(self._progress)
         if self._policy.force is Level.VALUES:
             commands += self._write(StepClass.COMPUTED)
+        elif self._by_lines(strategy):
+            while (due := self._progress.expected) is not None and is_given(due):
+                commands += map(Observe, self._progress.write(StepClass.SCAFFOLDED))
         if self._progress.failed is not None:
             return commands + self._procedure_failed(None)
         commands += self._deliver()
@@ -459,6 +483,12 @@ class Run:
         if self._left <= 0:
             return [*commands, self._out_of_tokens()]
         return [*commands, self._open(strategy, counted=counted, reason=reason)]
+
+    def _by_lines(self, strategy: Strategy) -> bool:
+        """Whether the next generation is for one line, as far as that is known before it is opened."""
+        target, by = self._targets[self._upstream], self._policy.force_by
+        sure = by is ForceBy.LINES or target.dialect is None or strategy is Strategy.LINE
+        return sure and can(target, self._policy.force, by)
 
     def _write(self, step_class: StepClass, *, only_one: bool = False) -> list[Command]:
         commands: list[Command] = []
@@ -534,7 +564,13 @@ class Run:
         return self._finish(Outcome.REJECTED, error=error)
 
     def _out_of_tokens(self) -> Finish:
-        error = endings.out_of_tokens(self._job.program.name, self._due, self._limit)
+        clients = self._limit < self._policy.output_tokens
+        error = endings.out_of_tokens(
+            self._job.program.name,
+            self._due,
+            self._limit,
+            field=self._job.budget_field if clients else None,
+        )
         return self._finish(Outcome.REJECTED, error=error, finish_reason="length")
 
     def _finish(

@@ -145,6 +145,8 @@ class Metrics(Observer):
         self._models = frozenset(models)
         self._codes: set[str] = set()
         self._tokens = self._token_children()
+        models = (*self._models, OTHER)
+        self._thoughts = {name: _Children(self.reasoning, name, product(SOURCES)) for name in models}
         self._procedures = {name: _Procedure(self, name, kinds) for name, kinds in procedures.items()}
         self._unbound = _Procedure(self, NO_PROCEDURE)
         self._stages = {stage: self.overhead_seconds.labels(stage) for stage in Stage}
@@ -183,6 +185,12 @@ class Metrics(Observer):
             "model",
             "token_type",
             "disposition",
+            "source",
+        )
+        self.reasoning = self._counter(
+            "stepguard_reasoning_tokens",
+            "Those of the output tokens of stepguard_tokens that were thoughts.",
+            "model",
             "source",
         )
 
@@ -333,8 +341,10 @@ class Metrics(Observer):
 
         Its input counts as discarded where all of its output does.
         """
-        children = self._tokens[model if model in self._models else OTHER]
+        name = model if model in self._models else OTHER
+        children = self._tokens[name]
         source = "estimated" if usage.estimated else "reported"
+        self._thoughts[name][source,].inc(usage.reasoning)
         delivered = max(usage.completion - discarded, 0)
         children["input", "delivered" if delivered else "discarded", source].inc(usage.prompt)
         children["output", "delivered", source].inc(delivered)

@@ -39,7 +39,13 @@ from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
 Attributes = dict[str, str | bool | float]
 
 # What our server kinds are called in `gen_ai.provider.name`; the others go by their own name.
-PROVIDERS: Final = {"llama.cpp": "llama_cpp", "local": "llama_cpp", "generic": "openai_compatible"}
+PROVIDERS: Final = {
+    "azure": "azure.ai.openai",
+    "mistral": "mistral_ai",
+    "llama.cpp": "llama_cpp",
+    "local": "llama_cpp",
+    "generic": "openai_compatible",
+}
 
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
@@ -226,13 +232,16 @@ def _violation_attributes(violation: Violation) -> Attributes:
 
 
 def _close_attributes(command: Close) -> Attributes:
-    return {
-        "gen_ai.usage.input_tokens": command.usage.prompt,
-        "gen_ai.usage.output_tokens": command.usage.completion,
-        "stepguard.usage.estimated": command.usage.estimated,
-        "stepguard.usage.discarded_output_tokens": command.discarded,
-        "stepguard.attempt.result": command.result,
-    }
+    return _known(
+        {
+            "gen_ai.usage.input_tokens": command.usage.prompt,
+            "gen_ai.usage.output_tokens": command.usage.completion,
+            "stepguard.usage.reasoning_output_tokens": command.usage.reasoning or None,
+            "stepguard.usage.estimated": command.usage.estimated,
+            "stepguard.usage.discarded_output_tokens": command.discarded,
+            "stepguard.attempt.result": command.result,
+        }
+    )
 
 
 def _finish_attributes(command: Finish) -> Attributes:

@@ -79,11 +79,16 @@ _LLAMA_CPP: Final = Backend(
     closes_after_stream=True,
 )
 
+# Behind a prefix there are no thoughts, and a server that waits for their end would hold to no grammar. Which
+# word a chat template has for it depends on the model; each ignores the other.
+_THOUGHTLESS: Final = {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}
+
 _VLLM: Final = Backend(
     kind="vllm",
     grammar=Place.STRUCTURED_OUTPUTS,
     dialect=Dialect.XGRAMMAR,  # both of its backends read it; Lark only where no line has `::=`
     prefix=Prefix.CONTINUE,
+    with_prefix=_THOUGHTLESS,
     reasoning_fields=("reasoning", "reasoning_content"),
     temperature=0.0,
 )
@@ -93,6 +98,7 @@ _SGLANG: Final = Backend(
     dialect=Dialect.XGRAMMAR,
     ignores_bad=frozenset({Dialect.XGRAMMAR, Dialect.LLGUIDANCE, Dialect.REGEX}),
     prefix=Prefix.CONTINUE,
+    with_prefix=_THOUGHTLESS,
     reasoning_fields=("reasoning_content",),
     temperature=0.0,
     unverified=frozenset({"echo", "ignores_bad"}),

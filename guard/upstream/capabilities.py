@@ -77,6 +77,7 @@ class Thinking(StrEnum):
 
     FREE = "free"  # it holds for what comes behind the thoughts
     FORBIDDEN = "forbidden"  # it holds from the first token on: there can be no thoughts
+    INSIDE = "inside"  # it does, and lets them stand in front, in `<think>` tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +89,11 @@ class Backend:
     which it takes a text that is no grammar and answers as if there was none. `echo`: of the prefix.
     `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
-    an error. `reasoning_fields`: where in a message or a delta it puts thoughts.
+    an error. `reasoning_fields`: where in a message or a delta it puts thoughts, if not where most do.
+    `thinks`: its prompts end with the tag that opens thoughts, so that each answer begins among them.
     `temperature` is asked for where the client asks for none: a first attempt should be the model's best.
-    `fixed`: fields that every request carries; `with_grammar`, `with_prefix`: those of one with either.
+    `fixed`: fields that every request carries; `with_grammar`, `with_prefix`: those of one with either;
+    the latter also with a grammar that forbids thoughts, since they switch these off.
     `token_per_chunk`: every chunk is one token, so that a cut stream can be counted. `closes_after_stream`:
     the server drops the connection behind a stream though it promises not to. `key_header`: where the key
     goes. `unverified`: names of the columns for which there is no source yet.
@@ -112,6 +115,7 @@ class Backend:
     seed_field: str | None = "seed"
     refuses: frozenset[str] = frozenset()
     reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
+    thinks: bool = False
     n: bool = True
     temperature: float | None = None
     fixed: Mapping[str, object] = field(default_factory=dict)
@@ -140,6 +144,8 @@ class Backend:
             prefill=self.prefill,
             dialect=self.dialect,
             temperature=None if "temperature" in self.refuses else self.temperature,
+            thoughts=self.thinking is Thinking.INSIDE,
+            thinks=self.thinks,
         )
 
 
@@ -159,6 +165,10 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
         )
     if backend.prefix is Prefix.NONE and backend.echo is not Echo.NEVER:
         yield "echo", "without `prefix` there is nothing to repeat"
+    if backend.thinking is Thinking.INSIDE:
+        yield from _without_room(backend)
+    if backend.thinks and backend.prefix is not Prefix.NONE:
+        yield "thinks", "behind a prefix nothing is thought: write `prefix: none`, too"
     if backend.temperature is not None and "temperature" in backend.refuses:
         yield "temperature", "it is never sent `temperature`: see `refuses`"
     if backend.stream_options and "stream_options" in backend.refuses:
@@ -166,3 +176,16 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
     needed = {"model", "messages", "stream", backend.max_tokens_field, *_FIELDS.get(place, ())}
     for name in sorted(backend.refuses & needed):
         yield "refuses", f"no request can do without {name!r}"
+
+
+def _without_room(backend: Backend) -> Iterator[tuple[str, str]]:
+    """Say why a grammar has no room for thoughts in front."""
+    if backend.grammar is None:
+        yield "thinking", "without `grammar` there is nothing for thoughts to be inside of: write `free`"
+    elif backend.grammar is Place.CUSTOM_TOOL or backend.dialect is Dialect.JSON_SCHEMA:
+        yield (
+            "thinking",
+            f"{backend.dialect} in {backend.grammar} has no room for thoughts: write `free` or `forbidden`",
+        )
+    if backend.prefix is not Prefix.NONE:
+        yield "thinking", "behind a prefix nothing is thought: write `prefix: none`, too"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -83,14 +83,19 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 def _number(text: str | None) -> float | None:
     if text is None or not _NUMBER.fullmatch(text):
         return None
-    value = float(text)
-    return value if math.isfinite(value) else None
+    return float(text)  # infinite where there are too many digits: very long
 
 
 def _seconds_between(now: str | None, then: str | None) -> float | None:
     if not now or not then:
         return None
     try:
-        return (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds()
+        return (_moment(then) - _moment(now)).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def _moment(text: str) -> datetime:
+    """Read a date of HTTP, whose third spelling has no zone; all are in GMT. Raises `ValueError`."""
+    moment = parsedate_to_datetime(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

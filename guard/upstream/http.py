@@ -7,7 +7,7 @@ import io
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any, Final
@@ -32,6 +32,7 @@ from guard.wire.chat import text_of
 MAX_ERROR_BYTES: Final = 64 * 1024
 ERROR_BODY_S: Final = 2.0
 MAX_CONNECTIONS: Final = 1024
+MAX_ROWS: Final = 256  # of the table, kept for models that were asked for
 LONG_BODY_BYTES: Final = 256 * 1024
 
 # Headers that belong to one connection, or that we set ourselves.
@@ -87,7 +88,7 @@ class HttpUpstream:
         capabilities: Mapping[str, Any] | None = None,
         api_version: str | None = None,
     ) -> None:
-        self._row = partial(backend_for, kind, changes=capabilities)
+        self._row = lru_cache(MAX_ROWS)(partial(backend_for, kind, changes=capabilities))
         self.target = target_for(kind, name, model, capabilities)
         self._base = base_url.rstrip("/")
         self._api_version = api_version
@@ -117,6 +118,8 @@ class HttpUpstream:
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,
+            reasoning=backend.reasoning_fields,
+            thinks=backend.thinks,
             members=command.grammar is not None and backend.dialect is Dialect.JSON_SCHEMA,
         )
         response: aiohttp.ClientResponse | None = None

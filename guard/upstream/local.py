@@ -8,11 +8,11 @@ import os
 import secrets
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guard.errors import ConfigError, UpstreamConnectError
 from guard.run.messages import Ended, Open, Text
@@ -55,8 +55,10 @@ class LocalUpstream:
         context: int = 8192,
         slots: int = 2,
         timeouts: Timeouts | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> None:
-        self.target = target_for(_KIND, name, model.stem)
+        self.target = target_for(_KIND, name, model.stem, capabilities)
+        self._capabilities = capabilities
         self._model = model
         self._settings = {"threads": threads or default_threads(), "context": context, "slots": slots}
         self._timeouts = timeouts or PATIENT
@@ -124,6 +126,7 @@ class LocalUpstream:
             model=self.target.model,
             api_key=key,
             timeouts=self._timeouts,
+            capabilities=self._capabilities,
         )
 
     async def _spawn(self) -> asyncio.subprocess.Process:

@@ -7,8 +7,9 @@ from typing import Final
 from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, UpstreamStatusError
 from guard.run.messages import Ended, Text, Usage
 from guard.wire import sse
-from guard.wire.chat import InBandError, Piece, WireUsage, read_piece
+from guard.wire.chat import REASONING, InBandError, Piece, WireUsage, read_piece
 from guard.wire.steps import Steps
+from guard.wire.thinking import Thinking
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
 SHOWN: Final = 120  # characters of foreign text in a message
@@ -24,6 +25,10 @@ class AnswerReader:
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
     `members`: the steps are asked for as members of a JSON object, and read back as lines. What is written
     into a tool that takes a text is read as if it was said.
+
+    `reasoning`: fields that hold thoughts, beside the usual ones. Thoughts that the model writes in tags in
+    front of its trace are taken out, too; not where it goes on from a `prefix`. `thinks`: it has begun with
+    them, since the prompt ends with the opening tag.
     """
 
     def __init__(
@@ -33,6 +38,8 @@ class AnswerReader:
         prompt_tokens: int = 0,
         token_per_chunk: bool = False,
         members: bool = False,
+        reasoning: tuple[str, ...] = (),
+        thinks: bool = False,
     ) -> None:
         self.fault: UpstreamError | None = None
         self.over = False
@@ -49,6 +56,9 @@ class AnswerReader:
         self._token_per_chunk = token_per_chunk
         self._tokens = 0
         self._unsaid = 0  # tokens of what is not told as text (yet)
+        self._thinking = None if prefix else Thinking(begun=thinks)
+        self._reasoning = (*reasoning, *REASONING)
+        self._thought_tokens = 0
         self._usage: WireUsage | None = None
         self._new_usage = False  # whether it has not been told
 
@@ -82,7 +92,9 @@ class AnswerReader:
     def ended(self) -> Ended:
         """How the model ended, where there is no fault."""
         written = self._tokens + self._unsaid  # what was not told was paid for, too
-        counted = Usage(prompt=self._prompt_tokens, completion=written, estimated=True)
+        counted = Usage(
+            prompt=self._prompt_tokens, completion=written, estimated=True, reasoning=self._thought_tokens
+        )
         return Ended(self._how(), _usage(self._usage) or counted)
 
     def _how(self) -> str | None:
@@ -112,7 +124,7 @@ class AnswerReader:
                 self.over = True
                 texts += self._rest()
                 break
-            match read_piece(chunk):
+            match read_piece(chunk, self._reasoning):
                 case Piece() as piece:
                     texts += self._take(piece)
                 case InBandError() as error:
@@ -127,26 +139,52 @@ class AnswerReader:
             self._usage, self._new_usage = piece.usage, True
         text = self._spoken.text(piece)
         self.said += bool(text or piece.thought or piece.finish_reason)
-        self._unsaid += self._count(piece.thought) + self._count(len(text))
-        told = self._traced(self._echo.strip(text))
-        return self._say(told, thought=piece.thought > 0 or self._steps is not None)
+        thoughts = self._think(piece.thought, self._count(len(piece.thought)))
+        self._unsaid += self._count(len(text))
+        text = self._echo.strip(text)
+        return [*thoughts, *(self._say(text) if self._thinking is None else self._part(self._thinking, text))]
 
-    def _traced(self, text: str) -> str:
-        return text if self._steps is None else self._steps.feed(text)
+    def _part(self, thinking: Thinking, text: str) -> list[Text]:
+        """Part what is said from what is thought, and the tokens in proportion."""
+        thinks = thinking.active
+        thought, said = thinking.feed(text)
+        if thinking.over:
+            self._thinking = None
+        if thought or thinks or thinking.active:
+            ours = len(thought) if said else 1  # what are tags only is thought, too
+            tokens = self._unsaid * ours // (ours + len(said))
+            self._unsaid -= tokens
+            return [*self._think(thought, tokens), *self._say(said)]
+        return self._say(said)
 
-    def _say(self, text: str, *, thought: bool = False) -> list[Text]:
-        """Tell a text; a thought as none, so that a model that only thinks does not think for nothing."""
-        if not text and not (thought and self._unsaid):
+    def _think(self, thought: str, tokens: int) -> list[Text]:
+        """Tell a thought, which is no text: a model that only thinks does not think for nothing."""
+        self._thought_tokens += tokens
+        return self._tell("", tokens, thought) if thought or tokens else []
+
+    def _say(self, said: str, *, last: bool = False) -> list[Text]:
+        """Tell what is said; of members of an object, the lines that they make."""
+        text = said
+        if self._steps is not None:
+            text = self._steps.feed(said) + (self._steps.close() if last else "")
+        if not text and (self._steps is None or not self._unsaid):
             return []
         tokens, self._unsaid = self._unsaid, 0
+        return self._tell(text, tokens)
+
+    def _tell(self, text: str, tokens: int, thought: str | None = None) -> list[Text]:
         self._tokens += tokens
         told = _usage(self._usage) if self._new_usage else None
         self._new_usage = False
-        return [Text(text, tokens, usage=told)]
+        return [Text(text, tokens, usage=told, thought=thought)]
 
     def _rest(self) -> list[Text]:
-        left = self._traced(self._echo.rest())
-        return self._say(left if self._steps is None else left + self._steps.close())
+        thinking, rest = self._thinking, self._echo.rest()
+        thought = ""
+        if thinking is not None:
+            (thought, rest), (held_thought, held) = thinking.feed(rest), thinking.close()
+            thought, rest = thought + held_thought, rest + held
+        return [*self._think(thought, 0), *self._say(rest, last=True)]
 
     def _count(self, characters: int) -> int:
         if not characters:
@@ -176,7 +214,11 @@ def _usage(told: WireUsage | None) -> Usage | None:
     """What a server says that it has cost; None where it does not, or says that nothing was written."""
     if told is None or not told.completion_tokens:
         return None
-    return Usage(prompt=told.prompt_tokens or 0, completion=told.completion_tokens)
+    return Usage(
+        prompt=told.prompt_tokens or 0,
+        completion=told.completion_tokens,
+        reasoning=min(told.reasoning_tokens or 0, told.completion_tokens),
+    )
 
 
 class _Spoken:

@@ -10,7 +10,7 @@ import orjson
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
 from guard.run.messages import Message, Open
-from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles
+from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, Thinking
 from guard.wire.chat import text_of
 
 TOOL: Final = "trace"  # the custom tool whose input the trace is, and the name of the schema
@@ -34,7 +34,8 @@ def body(backend: Backend, command: Open, *, model: str, extra: Mapping[str, obj
         ours[backend.seed_field] = command.seed
     if backend.stop_field is not None and command.stop:
         ours[backend.stop_field] = list(command.stop)
-    if command.prefix:
+    held = command.grammar is not None and backend.thinking is Thinking.FORBIDDEN
+    if command.prefix or held:
         ours |= _joined(extra, backend.with_prefix)
     if command.prefix and backend.prefix is Prefix.CONTINUE:
         ours |= {"continue_final_message": True, "add_generation_prompt": False}

@@ -26,6 +26,7 @@ from guard.run.messages import Ended, Message, Open, Target, Text, Usage
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from guard.wire import sse
 from guard.wire.chat import Envelope, text_of
+from guard.wire.thinking import Thinking
 
 NONCE: Final = "{nonce}"
 
@@ -96,7 +97,9 @@ class ScriptedUpstream:
 
     def __init__(self, name: str, script: Script) -> None:
         dialect = Dialect.GBNF if script.grammar else None
-        self.target = Target(name=name, model=script.model, prefill=script.prefill, dialect=dialect)
+        self.target = Target(
+            name=name, model=script.model, prefill=script.prefill, dialect=dialect, replays=True
+        )
         self._script = script
         self._played = 0
 
@@ -111,10 +114,17 @@ class ScriptedUpstream:
         reply = self._next()
         spoken = _with_nonce(reply.text, [*command.messages, {"content": command.prefix}])
         spoken = spoken.removeprefix(command.prefix)
+        thinking = Thinking()
         count = 0
         async for piece in _pieces(reply, spoken):
             count += 1
-            yield Text(piece)
+            thought, said = ("", piece) if command.prefix else thinking.feed(piece)
+            if thought:
+                yield Text("", 0 if said else 1, thought=thought)
+            if said or not thought:
+                yield Text(said)
+        if said := thinking.close()[1]:
+            yield Text(said, 0)
         prompt = sum(len(text_of(message)) for message in command.messages) // 4
         yield Ended(reply.finish_reason, Usage(prompt=prompt, completion=count))
 

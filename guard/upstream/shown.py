@@ -22,6 +22,7 @@ COLUMNS: Mapping[str, str] = {
     "seed_field": "seed",
     "refuses": "never sent",
     "reasoning_fields": "thoughts in",
+    "thinks": "begins among them",
     "n": "`n`",
     "temperature": "temperature",
 }

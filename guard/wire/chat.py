@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -16,6 +16,7 @@ from guard.errors import RequestError
 Message = dict[str, object]
 
 MAX_TOKENS = 10**9  # that a model server can believably have read or written
+REASONING: Final = ("reasoning_content", "reasoning")  # where most servers put thoughts
 
 
 # --- the client's request ------------------------------------------------------------------------
@@ -160,11 +161,31 @@ def merge_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 # --- the upstream's answer -----------------------------------------------------------------------
 
 
+class _Details(BaseModel):
+    reasoning: int | None = Field(default=None, alias="reasoning_tokens")
+
+    @field_validator("reasoning", mode="before")
+    @classmethod
+    def _plausible(cls, tokens: Any) -> Any:
+        return tokens if type(tokens) is int and 0 <= tokens <= MAX_TOKENS else None
+
+
 class WireUsage(BaseModel):
     """`usage`, as far as it is read. Numbers that cannot be meant count as not told."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    completion_tokens_details: _Details | None = None
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Of the completion tokens, those that were thoughts."""
+        return None if self.completion_tokens_details is None else self.completion_tokens_details.reasoning
+
+    @field_validator("completion_tokens_details", mode="before")
+    @classmethod
+    def _told(cls, details: Any) -> Any:
+        return details if isinstance(details, dict) else None
 
     @field_validator("prompt_tokens", "completion_tokens", mode="before")
     @classmethod
@@ -191,10 +212,11 @@ class _Call(BaseModel):
 class _Said(BaseModel):
     """A message or a delta. Content that comes in parts is joined; parts that are no text are left out."""
 
+    model_config = ConfigDict(extra="allow")
+
     content: str | None = None
+    parts: Any = Field(default=None, alias="content")
     tool_calls: list[_Call] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
 
     @field_validator("content", mode="before")
     @classmethod
@@ -216,10 +238,21 @@ class _Said(BaseModel):
             if call.custom is not None and call.custom.input
         )
 
-    @field_validator("reasoning_content", "reasoning", mode="before")
-    @classmethod
-    def _only_text(cls, thought: Any) -> Any:
-        return thought if isinstance(thought, str) else None
+    def thought(self, fields: tuple[str, ...]) -> str:
+        """Give what it says in the first of these fields that is there, else in parts of its content."""
+        told = self.model_extra or {}
+        texts = (text for name in fields if isinstance(text := told.get(name), str))
+        return next(filter(None, texts), "") or _thought_in(self.parts)
+
+
+def _thought_in(content: Any) -> str:
+    """Join the thoughts among the parts of a content."""
+    parts = content if isinstance(content, list) else ()
+    return "".join(
+        text_of({"content": part["thinking"]})
+        for part in parts
+        if isinstance(part, dict) and part.get("type") == "thinking" and "thinking" in part
+    )
 
 
 class _Choice(BaseModel):
@@ -244,12 +277,12 @@ class _Answer(BaseModel):
 class Piece:
     """What one chunk, or a whole answer, says of the first choice.
 
-    `thought`: how many characters of reasoning came, which are not read but were paid for. `inputs`: what it
-    writes into tools that take a text, with the number of the call.
+    `thought`: the reasoning that came beside it, which is none of the answer but was paid for. `inputs`: what
+    it writes into tools that take a text, with the number of the call.
     """
 
     text: str
-    thought: int
+    thought: str
     finish_reason: str | None
     usage: WireUsage | None
     inputs: tuple[tuple[int, str], ...] = ()
@@ -263,9 +296,12 @@ class InBandError:
     status: int | None
 
 
-def read_piece(data: bytes) -> Piece | InBandError | None:
-    """Read the data of a chunk or the body of a whole answer; None where it is neither."""
-    return read_usual_piece(data) or read_any_piece(data)
+def read_piece(data: bytes, reasoning: tuple[str, ...] = REASONING) -> Piece | InBandError | None:
+    """Read the data of a chunk or the body of a whole answer; None where it is neither.
+
+    `reasoning`: the fields that may hold thoughts.
+    """
+    return read_usual_piece(data) or read_any_piece(data, reasoning)
 
 
 def read_usual_piece(data: bytes) -> Piece | None:
@@ -278,10 +314,10 @@ def read_usual_piece(data: bytes) -> Piece | None:
         extra = raw.get("usage") or raw.get("error")
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return Piece(text, 0, None, None) if usual and not extra and isinstance(text, str) else None
+    return Piece(text, "", None, None) if usual and not extra and isinstance(text, str) else None
 
 
-def read_any_piece(data: bytes) -> Piece | InBandError | None:
+def read_any_piece(data: bytes, reasoning: tuple[str, ...] = REASONING) -> Piece | InBandError | None:
     """Read whatever may come; `read_piece` with nothing taken for granted."""
     try:
         answer = _Answer.model_validate_json(data)
@@ -292,9 +328,9 @@ def read_any_piece(data: bytes) -> Piece | InBandError | None:
     for choice in answer.choices or ():
         if not choice.index:
             said = choice.delta or choice.message or _NOTHING
-            thought = len(said.reasoning_content or said.reasoning or "")
+            thought = said.thought(reasoning)
             return Piece(said.content or "", thought, choice.finish_reason, answer.usage, said.inputs)
-    return Piece("", 0, None, answer.usage)
+    return Piece("", "", None, answer.usage)
 
 
 _NOTHING = _Said()
@@ -366,6 +402,10 @@ class Envelope:
     def reasoning(self, text: str, *, stepguard: dict[str, object] | None = None) -> bytes:
         """Some of the steps."""
         return self._chunk({"reasoning_content": text}, extra=_marked(stepguard))
+
+    def thought(self, text: str, *, stepguard: dict[str, object]) -> bytes:
+        """Something that a model thought; without text where the field for it is for steps."""
+        return self._chunk({"reasoning_content": text} if text else {}, extra=_marked(stepguard))
 
     def finish(self, finish_reason: str, stepguard: dict[str, object] | None = None) -> bytes:
         """The chunk that ends the choice and carries the report."""

@@ -12,12 +12,13 @@ from random import Random
 from typing import Any
 
 from guard.bench.measured import Way
-from guard.bench.probe import CONTINUATIONS, GRAMMARS, ODD, Plan
+from guard.bench.probe import Plan
 from guard.bench.tasks import DECIDED, Instance, Skill, instances
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamStatusError
 from guard.run.messages import Ended, Open, Target, Text, Usage
 from guard.trace import render
+from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD
 from guard.upstream.base import ClientCall
 from guard.wire.chat import text_of
 from tests.upstream.servers import DONE, USAGE, Connection, said, serving, whole

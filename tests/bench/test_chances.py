@@ -113,6 +113,13 @@ def test_what_is_said_of_one_step_goes_before_what_is_usual() -> None:
     assert chances(3, usual, {}, frozenset({1}))[0] == Chance(p=0.9, kind=Decides.JUDGE)
 
 
+def test_the_last_step_is_judged_by_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text("0.9\n0.8,,,judge\n")
+    with pytest.raises(ConfigError, match="--p-step-file: step 2 is the last one"):
+        chances(None, None, read_chances(file))
+
+
 @pytest.mark.parametrize(
     ("steps", "usual", "said", "judged", "wanted"),
     [

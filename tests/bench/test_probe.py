@@ -13,8 +13,8 @@ import pytest
 from lark import Lark
 from lark.exceptions import LarkError
 
-from guard.bench.measured import Ability, Measured, Way
-from guard.bench.probe import GRAMMARS, ODD, Plan, probe
+from guard.bench.measured import Measured, Way
+from guard.bench.probe import Plan, probe
 from guard.bench.tasks import DECIDED, TASKS, Skill, instances, program_of
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
@@ -22,6 +22,7 @@ from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamConnectError
 from guard.trace import render
+from guard.upstream.abilities import GRAMMARS, ODD, Ability
 from guard.upstream.http import HttpUpstream
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from guard.bench.baselines import voted
-from guard.bench.measured import Abilities, Ability, Measured, Rate, Seen, Try, Way
+from guard.bench.measured import Abilities, Measured, Rate, Seen, Try, Way
 from guard.bench.policy_file import policy_file
 from guard.bench.recommend import Recommendation, recommend
 from guard.bench.tasks import DECIDED, Skill
@@ -20,6 +20,7 @@ from guard.config import load_config
 from guard.config.policies import PolicySettings
 from guard.dialect.lark import Level
 from guard.run.policy import Policy
+from guard.upstream.abilities import Ability
 
 WORKS, UNTRIED = Ability.WORKS, Ability.UNTRIED
 CHAIN = Path(__file__).parent.parent.parent / "examples/quickstart/chain.proc"

@@ -37,6 +37,7 @@ from guard.procedure.types import Value
 from guard.procedure.values import equal
 from guard.run.messages import Ended, Message, Open, Strategy
 from guard.trace import prompt, render
+from guard.upstream.http import Timeouts
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
 from guard.wire.chat import merge_system
@@ -49,6 +50,7 @@ LOOK_BACKS = (1, 2, 3, 4)
 LINES = 5  # that are asked for of one trace, evenly spread over it
 SLOTS = 4
 CONTEXT = 6144  # tokens a slot: the longest prompt, with three worked examples
+PATIENT = Timeouts(first_s=900, idle_s=900)  # a long prompt is read while others wait
 SPARE = 1.3  # so much longer than the faithful trace one may be
 CHARACTERS = 2  # of a trace, mostly digits and signs, in a token: about two
 VALUES = frozenset({Kind.WRONG_VALUE, Kind.WRONG_ANSWER, Kind.INADMISSIBLE_VALUE, Kind.WRONG_BRANCH})
@@ -251,7 +253,9 @@ async def cell(upstream: LocalUpstream, questions: Sequence[Sequence[Question]],
 
 async def measure(arguments: argparse.Namespace) -> None:
     """Print the table, row by row."""
-    upstream = LocalUpstream("local", arguments.model or resolve(), context=CONTEXT, slots=SLOTS)
+    upstream = LocalUpstream(
+        "local", arguments.model or resolve(), context=CONTEXT, slots=SLOTS, timeouts=PATIENT
+    )
     asked = {"chain": chains, "shipped": shipped}[arguments.what]
     try:
         await upstream.start()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -112,6 +113,7 @@ def test_the_worst_case_is_the_sum_of_its_parts_where_the_procedure_says_how_muc
         "after_violations": 12,
         "after_faults": 2,
         "behind_decisions": 0,
+        "behind_lines": 0,
         "votes": 0,
         "generations": 15,
         "output_tokens": 8000,
@@ -138,12 +140,79 @@ def test_votes_and_lanes_multiply_what_decisions_cost(
     assert worst["generations"] == 2 + 12 + 2 + 4 + 16
 
 
+def test_lines_are_passed_over_where_no_prefix_is_continued_and_counted_where_one_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.proc").write_text(
+        "procedure two(note: text) -> int\n  extract a: int from note\n  b = a + 1\n  return b\n"
+    )
+    (tmp_path / "stepguard.yaml").write_text(
+        "procedures: [two.proc]\n"
+        "upstreams:\n"
+        '  asked: {kind: generic, base_url: "http://127.0.0.1:9/v1"}\n'
+        '  begun: {kind: llama.cpp, base_url: "http://127.0.0.1:8/v1"}\n'
+        "policies:\n"
+        "  lines: {force_by: lines, race: 2}\n"
+        "  forced: {force_by: grammar}\n"
+        "routes: [{procedure: two, policies: [lines, forced], upstream: [asked, begun]}]\n"
+    )
+    lines = told(str(tmp_path / "stepguard.yaml"), "lines", capsys)["routes"][0]
+    over = passed_over(lines)
+    assert over["force_by: lines"] == "'asked' does not continue a line that was begun"
+    assert (
+        over["scaffold"] == "`force: operands` gives the operands already on 'begun', wherever they are known"
+    )
+    worst = lines["worst"]
+    assert (worst["behind_decisions"], worst["behind_lines"]) == (0, 2 * 2)
+    assert worst["generations"] == 2 + 12 + 5 + 4
+    forced = told(str(tmp_path / "stepguard.yaml"), "forced", capsys)["routes"][0]
+    assert passed_over(forced)["force_by: grammar"] == "'asked' takes no grammar"
+    assert (forced["worst"]["behind_decisions"], forced["worst"]["behind_lines"]) == (1, 0)
+    assert main(["policy", "explain", "lines", "--config", str(tmp_path / "stepguard.yaml")]) == 0
+    printed = capsys.readouterr().out
+    assert "the model computes, force operands by lines, trace work" in printed
+    assert "4 behind lines" in " ".join(printed.split())
+
+
 def test_the_settings_are_those_that_count(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = told(config, "cheap", capsys)["settings"]
     assert settings["extends"] == "strict"
     assert (settings["attempts"], settings["compute"], settings["votes"]["most"]) == (6, "guard", 5)
     assert settings["rules"] == []
     assert set(settings) == set(PolicySettings.model_fields)
+
+
+@pytest.mark.parametrize("written", ["{compute: guard}", "{force: values}"])
+def test_who_computes_and_what_is_forced_are_told_as_they_count_together(written: str) -> None:
+    named = PolicySettings.model_validate(yaml.safe_load(written))
+    told = explain(Config(), "a", named).settings
+    assert (told["compute"], told["force"]) == ("guard", "values")
+
+
+@pytest.mark.parametrize(
+    ("route", "defaults", "enforced"),
+    [
+        ("modes: [enforce]", "unbound: refuse", ["routes[0]"]),
+        ("override: true", "unbound: refuse", ["routes[0]"]),
+        ("modes: [off]", "unbound: pass", [""]),
+        ("modes: [off]", "unbound: refuse", []),
+        ("mode: enforce", "unbound: refuse", ["routes[0]"]),
+    ],
+)
+def test_what_is_enforced_only_where_a_client_asks_for_it_is_explained_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], route: str, defaults: str, enforced: list[str]
+) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text(
+        'upstreams: {main: {kind: generic, base_url: "http://127.0.0.1:9/v1"}}\n'
+        "policies: {tried: {mode: observe, actions: [fallback, reject]}}\n"
+        f"routes: [{{model: a, procedure: chain, policy: tried, {route}}}]\n"
+        f"defaults: {{{defaults}}}\n"
+    )
+    routes = told(str(file), "tried", capsys)["routes"]
+    found = [one for one in routes if one["mode"] == "enforce"]
+    assert [one["route"] for one in found] == enforced
+    assert all(set(passed_over(one)) == {"fallback"} for one in found)
 
 
 def test_it_is_told_in_words_of_at_most_80_columns(config: str, capsys: pytest.CaptureFixture[str]) -> None:

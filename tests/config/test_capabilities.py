@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from guard.config import load_config
-from guard.config.capabilities import Capabilities, GrammarPlace
+from guard.config.capabilities import Capabilities, GrammarPlace, impossible_capabilities
 from guard.config.service import upstream_of
 from guard.config.settings import AzureUpstream, HttpUpstream
 from guard.dialect.notation import Dialect
 from guard.errors import ConfigError
 from guard.upstream.backends import BACKENDS, backend_for
-from guard.upstream.capabilities import Backend, Echo, Place, Prefix
+from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles, Thinking
 from guard.upstream.http import HttpUpstream as Served
+from guard.upstream.request import body
+from tests.upstream.servers import opening
 
 
 def written(folder: Path, **upstream: Any) -> Path:
@@ -75,6 +81,10 @@ def test_every_column_but_those_of_our_own_can_be_said_otherwise() -> None:
         ({"reasoning_fields": ["thoughts"]}, {"reasoning_fields": ("thoughts",)}),
         ({"n": False, "usage": False, "stream_options": False}, {"n": False, "usage": False}),
         ({"temperature": 0.5}, {"temperature": 0.5}),
+        (
+            {"prefix": "none", "thinks": True, "thinking": "inside"},
+            {"prefix": Prefix.NONE, "echo": Echo.NEVER, "thinks": True, "thinking": Thinking.INSIDE},
+        ),
     ],
 )
 def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dict[str, object]) -> None:
@@ -118,6 +128,18 @@ def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dic
             "capabilities.temperature",
             "never sent `temperature`",
         ),
+        ({"capabilities": {"thinking": "inside"}}, "capabilities.thinking", "write `prefix: none`, too"),
+        ({"capabilities": {"thinks": True}}, "capabilities.thinks", "write `prefix: none`, too"),
+        (
+            {"kind": "generic", "capabilities": {"thinking": "inside"}},
+            "capabilities.thinking",
+            "without `grammar` there is nothing",
+        ),
+        (
+            {"kind": "ollama", "capabilities": {"thinking": "inside", "prefix": "none"}},
+            "capabilities.thinking",
+            "json_schema in response_format has no room for thoughts",
+        ),
         ({"capabilities": {"ecko": "never"}}, "capabilities.ecko", "did you mean 'echo'"),
         ({"capabilities": {"prefix": "trail"}}, "capabilities.prefix", "did you mean 'trailing'"),
         ({"capabilities": {"stop_field": "a b"}}, "capabilities.stop_field", "should match pattern"),
@@ -152,6 +174,67 @@ def test_each_has_its_line(tmp_path: Path) -> None:
         f"{file}:7: upstreams.main.capabilities.dialect: ebnf holds xgrammar, llguidance, regex, found lark",
         f"{file}:8: upstreams.main.capabilities.refuses: no request can do without 'model'",
     ]
+
+
+COLUMNS: dict[str, st.SearchStrategy[Any]] = {
+    "grammar": st.sampled_from([*(place.value for place in Place), "none"]),
+    "dialect": st.sampled_from([dialect.value for dialect in Dialect]),
+    "prefix": st.sampled_from([prefix.value for prefix in Prefix]),
+    "echo": st.sampled_from([echo.value for echo in Echo]),
+    "roles": st.sampled_from([roles.value for roles in Roles]),
+    "stream_options": st.booleans(),
+    "max_tokens_field": st.sampled_from(["max_tokens", "max_completion_tokens"]),
+    "stop_field": st.sampled_from(["stop", "stop_sequences", "none"]),
+    "seed_field": st.sampled_from(["seed", "random_seed", "none"]),
+    "refuses": st.lists(st.sampled_from(["user", "seed", "stop", "temperature", "messages", "tools"])),
+    "temperature": st.floats(0, 2),
+}
+
+
+@given(
+    kind=st.sampled_from(sorted(BACKENDS)),
+    model=st.sampled_from(["m", "gpt-5", "o3", "gpt-4", "gemma-2-9b-it"]),
+    said=st.fixed_dictionaries({}, optional=COLUMNS),
+)
+def test_what_is_not_refused_can_be_asked(kind: str, model: str, said: dict[str, Any]) -> None:
+    capabilities = Capabilities.model_validate(said)
+    row = backend_for(kind, model, capabilities.changes)
+    if list(impossible_capabilities(kind, model, capabilities)):
+        return
+    text = {Dialect.JSON_SCHEMA: "{}"}.get(row.dialect, "7") if row.dialect else None
+    command = opening(
+        messages=({"role": "system", "content": "a"}, {"role": "user", "content": "b"}),
+        prefix="1" if row.prefill else "",
+        grammar=text,
+        stop=("x",),
+        seed=7,
+    )
+    sent = body(row, command, model=model, extra={"user": "ann"})
+    assert not row.refuses & set(sent)
+    assert row.refuses & {"messages", "model"} == set()
+    assert ("stream_options" in sent) is row.stream_options
+    assert json.dumps(sent).count("system") == (row.roles in {Roles.ANY, Roles.SYSTEM})
+    messages: Any = sent["messages"]
+    assert (messages[-1]["role"] == "assistant") is row.prefill
+    without = body(row, replace(command, grammar=None), model=model, extra={"user": "ann"})
+    assert (set(sent) > set(without)) is (text is not None)
+
+
+@pytest.mark.local
+def test_the_embedded_model_can_be_said_to_be_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text("upstreams: {main: {kind: local, capabilities: {prefix: none, grammar: none}}}\n")
+    target = upstream_of(load_config(file), "main").target
+    assert not target.prefill
+    assert target.dialect is None
+
+
+def test_what_it_cannot_be_is_refused_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text("upstreams: {main: {kind: local, capabilities: {grammar: ebnf, dialect: gbnf}}}\n")
+    with pytest.raises(ConfigError, match="ebnf holds xgrammar") as caught:
+        load_config(file)
+    assert caught.value.problems[0][0] == "upstreams.main.capabilities.dialect"
 
 
 def test_a_prefix_needs_no_beta_where_none_is_wanted(tmp_path: Path) -> None:

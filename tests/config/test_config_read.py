@@ -431,6 +431,27 @@ def test_a_number_that_makes_no_sense_is_refused(folder: Path, text: str, key: s
     assert list(problems(folder, text)) == [key]
 
 
+@pytest.mark.parametrize("written", ["", "5", "[a]", "{votes: true}"])
+def test_what_is_no_section_is_refused_in_words_of_the_file(folder: Path, written: str) -> None:
+    [found] = problems(folder, f"policies: {{a: {written}}}").values()
+    assert "expected" in found or "should be a mapping of keys to values, found" in found
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("routes: [{upstream: [main, spare, main]}]", "routes[0].upstream"),
+        ("defaults: {upstream: [main, main]}", "defaults.upstream"),
+        ("routes: [{policies: [default, default]}]", "routes[0].policies"),
+    ],
+)
+def test_a_name_stands_in_a_list_once(folder: Path, text: str, key: str) -> None:
+    at = '{kind: generic, base_url: "http://127.0.0.1:9/v1"}'
+    found = problems(folder, f"upstreams: {{main: {at}, spare: {at}}}\n{text}")
+    assert list(found) == [key]
+    assert found[key].endswith("stands in this list twice: leave it out")
+
+
 def test_numbers_may_come_from_variables(folder: Path) -> None:
     config = read(folder, "policies: {a: {attempts: '${N}', seconds: '${S}'}}", {"N": "3", "S": "1.5"})
     assert (config.policies["a"].attempts, config.policies["a"].seconds) == (3, 1.5)

@@ -45,7 +45,7 @@ def written(node: Node, **rules: Node) -> str:
     ("node", "text"),
     [
         (Literal('say "x" \\ \n'), r'root ::= "say \"x\" \\ \n"'),
-        (Chars((("a", "z"), ("-", "-"), ("^", "^"), ("]", "]"))), r"root ::= [a-z\x2D\x5E\]]"),
+        (Chars((("a", "z"), ("-", "-"), ("^", "^"), ("]", "]"))), r"root ::= [a-z\]\x2D\x5E]"),
         (Chars((("\x00", "\x1f"),), negated=True), r"root ::= [^\x00-\x1F]"),
         (choice(Literal("a"), sequence(Literal("b"), Rule("b"))), 'root ::= "a" | "b" b'),
         (optional(choice(Literal("a"), Literal("b"))), 'root ::= ("a" | "b")?'),
@@ -59,6 +59,16 @@ def written(node: Node, **rules: Node) -> str:
 )
 def test_each_part_has_its_spelling(node: Node, text: str) -> None:
     assert written(node, b=Literal("B")).splitlines()[0] == text
+
+
+def test_what_is_repeated_is_a_rule_that_is_written_once() -> None:
+    item = sequence(Literal(", "), Chars((("0", "9"),)))
+    text = written(sequence(Repeat(item, 0, 9), Literal("."), Repeat(Repeat(item, 2, 2), 1, None)))
+    assert text.splitlines() == [
+        'root ::= again1{0,9} "." again2+',
+        'again1 ::= ", " [0-9]',
+        "again2 ::= again1{2}",
+    ]
 
 
 def test_a_terminal_is_written_once_however_often_it_is_used() -> None:

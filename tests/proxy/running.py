@@ -51,9 +51,11 @@ def scripted(
     config: str = BOUND,
     server: str = PORTS,
     upstreams: dict[str, Any] | None = None,
+    prefill: bool = True,
 ) -> Service:
     """A service whose upstream `play` plays these replies."""
-    script = {"replies": [{"text": one} if isinstance(one, str) else one for one in replies]}
+    texts = [{"text": one} if isinstance(one, str) else one for one in replies]
+    script = {"prefill": prefill, "replies": texts}
     (folder / "script.yaml").write_text(yaml.safe_dump(script))
     plays = {"play": {"kind": "scripted", "file": "script.yaml"}}
     text = yaml.safe_dump({"upstreams": plays | (upstreams or {})})

@@ -273,6 +273,9 @@ def test_the_mode_is_the_clients_if_allowed_else_the_routes_else_the_policys_els
         case None:
             assert (reply.status, reply.error["code"]) == (403, "mode_not_allowed")
             assert "'off' is not allowed" in reply.error["message"]
+            brought = "mode" not in asked
+            assert ("policy 'lax' has it" in reply.error["message"]) == brought
+            assert reply.error["param"] == ("stepguard.policy" if brought else "stepguard.mode")
         case "off":
             assert "stepguard" not in reply.json
         case _:
@@ -399,6 +402,7 @@ def test_a_request_that_cannot_be_carried_out_is_refused_with_the_field(tmp_path
         assert reply.status == 400, changes
         assert reply.error["type"] == "invalid_request_error"
         assert reply.error["param"] == param
+        assert param.startswith("stepguard") or param in reply.error["message"]
 
 
 def test_an_input_as_large_as_no_number_is_refused_at_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.proxy.running import BODY, TRACE, WRONG, policy, run, running, script
 from tests.proxy.test_proxy_votes import BEGIN, PROCEDURE, REST
 
 MANUAL: Final = Path(__file__).parents[2] / "deploy" / "README.md"
-SOMETIMES: Final = ("violations[]", "votes[]", "race.")  # only where there is such an entry
+SOMETIMES: Final = ("violations[]", "votes[]", "race.", "reasoning")  # only where there is such an entry
 NUMBERS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -38,11 +38,13 @@ def fields(value: Any, path: str = "") -> Iterator[str]:
             pass
 
 
-def report_of(folder: Path, *replies: str, config: str, stream: bool, **changes: Any) -> dict[str, Any]:
+def report_of(
+    folder: Path, *replies: str, config: str, stream: bool, prefill: bool = True, **changes: Any
+) -> dict[str, Any]:
     """The whole last event, or the whole answer."""
 
     async def body() -> dict[str, Any]:
-        async with running(scripted(folder, *replies, config=config)) as endpoint:
+        async with running(scripted(folder, *replies, config=config, prefill=prefill)) as endpoint:
             reply = await endpoint.post({**BODY, "stream": stream, **changes})
             last: dict[str, Any] = reply.events[-1] if stream and reply.status == 200 else reply.json
             return last
@@ -55,21 +57,34 @@ def test_the_manual_tells_of_every_field_and_of_no_other(tmp_path: Path) -> None
     votes = (
         "procedures: [pick.proc]\nroutes: [{model: pick, procedure: pick}]\npolicies: {default: {votes: {}}}"
     )
-    asked = {"model": "pick", "stepguard": {}, "messages": [{"role": "user", "content": "Three?"}]}
+    asked: dict[str, Any] = {
+        "model": "pick",
+        "stepguard": {},
+        "messages": [{"role": "user", "content": "Three?"}],
+    }
     reports = [
         report_of(tmp_path, TRACE, config=policy("attempts: 1"), stream=True),
         report_of(tmp_path, WRONG, TRACE, config=policy("reveal: true"), stream=False),
         report_of(tmp_path, WRONG, config=policy("reveal: true\nactions: [reject]"), stream=True),
         report_of(tmp_path, WRONG, TRACE, config=policy("race: 2"), stream=False),
+        report_of(
+            tmp_path,
+            f"<think>hm</think>{TRACE}",
+            config=policy("reasoning: relay"),
+            stream=False,
+            prefill=False,
+        ),
         report_of(tmp_path, f"{BEGIN}1 n = 3\n{REST}", config=votes, stream=False, **asked),
     ]
     found = [set(fields(report["stepguard"])) for report in reports]
     listed = told()
     assert len(set(listed)) == len(listed)
-    containers = {"usage.last"}  # told of by what is in it
+    details = "completion_tokens_details"
+    of_usage = {f"{usage}.{details}" for usage in ("usage", "usage.last", "usage.generations[]")}
+    containers = {"usage.last", *of_usage}  # told of by what is in it
     assert set().union(*found) - containers == set(listed)
     for one in found:
-        missing = set(listed) - one
+        missing = [field for field in set(listed) - one if not field.endswith(".reasoning_tokens")]
         assert all(field.startswith(SOMETIMES) for field in missing), missing
 
 

@@ -8,7 +8,8 @@ from typing import Final
 from guard.dialect.lark import Level
 from guard.procedure.expected import Expected
 from guard.procedure.types import Value
-from guard.run.opening import NO_REASON, Reason, opening, scaffold_cell
+from guard.run.lines import scaffold_cell
+from guard.run.opening import NO_REASON, Reason, opening
 from guard.run.progress import Progress
 from tests.run.procedures import DIALOGUE, GRAMMAR, NONCE, PREFILL, job, program
 

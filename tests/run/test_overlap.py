@@ -17,6 +17,7 @@ from guard.procedure.expected import Expected
 from guard.procedure.types import Value
 from guard.procedure.values import spell
 from guard.run.ladders import Action, always
+from guard.run.lines import scaffold_cell
 from guard.run.messages import (
     Command,
     Emit,
@@ -30,11 +31,11 @@ from guard.run.messages import (
     Target,
     Text,
 )
-from guard.run.opening import scaffold_cell
 from guard.run.overlap import ASIDES, PASSES
 from guard.run.policy import Policy
 from guard.run.run import Job, Run
 from guard.trace import render
+from guard.trace.lines import LIMITS
 from tests.run.procedures import (
     ASIDE,
     DIALOGUE,
@@ -423,6 +424,21 @@ def test_a_flood_of_talk_ends_at_its_limit() -> None:
     exchange.says(*["Let me think.\n"] * 1000)
     assert exchange.violations[1].kind is Kind.MALFORMED
     assert len(exchange.ignored) == ASIDES
+
+
+@pytest.mark.parametrize("size", [7, 500, 10**6])
+@pytest.mark.parametrize("ends", ["", "\n"])
+@pytest.mark.parametrize("said", ["x", "blah ", "4 return 1"])
+@pytest.mark.parametrize("target", [DIALOGUE, PREFILL])
+def test_a_line_without_end_is_too_long_however_it_is_cut(
+    target: Target, said: str, ends: str, size: int
+) -> None:
+    exchange = cut_at(SUMS, 2, target)
+    text = (said * 2 * LIMITS.line)[: LIMITS.line + 9] + ends
+    exchange.says(*chunked(text, size))
+    assert [violation.kind for violation in exchange.violations[1:]] == [Kind.LIMIT_EXCEEDED]
+    assert exchange.ignored == []
+    assert len(exchange.emitted) == 2
 
 
 def test_a_flood_of_blank_lines_is_never_told_as_new() -> None:

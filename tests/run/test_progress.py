@@ -52,6 +52,31 @@ def test_the_answer_is_there_when_its_line_is() -> None:
     assert made.verified == BEGIN + "".join(LINES) + f"@end {NONCE}\n"
 
 
+@pytest.mark.parametrize("back", [0, 1, 2])
+@pytest.mark.parametrize("opening", [[BEGIN], ["Sure:\n", BEGIN], [f"  {BEGIN}"], [BEGIN + LINES[0]]])
+@pytest.mark.parametrize("between", ["\n", "  \n", "and then @begin again\n"])
+def test_what_was_left_out_between_the_lines_goes_with_those_that_are_taken_back(
+    opening: list[str], between: str, back: int
+) -> None:
+    made = Progress(program(SUMS), {"x": 3, "y": 4}, NONCE, tolerant=True)
+    lines = LINES[1:3] if LINES[0] in opening[-1] else LINES[:3]
+    for text in opening:
+        made.read(text, NOTHING)
+    for line in lines:
+        made.read(between, NOTHING)
+        made.read(line, NOTHING)
+    assert len(made.lines) == 3
+    made.rewind(back)
+    assert [line.step.text.strip() for line in made.lines] == [line.strip() for line in LINES[:back]]
+    for line in LINES[back:]:
+        made.read(between, NOTHING)
+        made.read(line, NOTHING)
+    assert made.answered
+    assert made.take_back().step.text == LINES[3]
+    made.read(LINES[3], NOTHING)
+    assert made.trace.startswith(BEGIN + "".join(LINES))
+
+
 def test_a_rewind_forgets_what_is_not_verified() -> None:
     made = sums(1)
     made.read("2 b = 7", NOTHING)

@@ -25,6 +25,7 @@ from guard.run.messages import (
     Open,
     Outcome,
     OutOfTime,
+    Relay,
     Result,
     RunEvent,
     Strategy,
@@ -86,6 +87,8 @@ class Upstreams(RuleBasedStateMachine):
                 case Close(generation=generation):
                     self.open.remove(generation)
                     self.closes[generation] = command
+                case Relay():
+                    raise AssertionError("no thought leaves unless the policy lets it")
                 case Emit(text=text):
                     assert len(self.open) <= 1, "nothing leaves as long as lanes race"
                     self.emitted += text

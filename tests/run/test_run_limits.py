@@ -74,6 +74,7 @@ def test_a_budget_that_cannot_suffice_is_refused_before_anything_is_spent() -> N
     assert error is not None
     assert (error.status, error.type, error.param) == (400, "invalid_request_error", "max_completion_tokens")
     assert "4 lines at least" in error.message
+    assert "a larger max_completion_tokens" in error.message
 
 
 def test_lines_that_the_guard_writes_cost_no_tokens() -> None:
@@ -98,6 +99,25 @@ def test_spent_tokens_end_the_run_as_truncated() -> None:
     error = play.finish.error
     assert error is not None
     assert (error.status, error.code, error.param) == (422, "truncated", "2")
+
+
+@pytest.mark.parametrize(
+    ("policys", "clients", "more"),
+    [
+        (8000, 20, "allow more with max_tokens"),
+        (20, None, "the policy (output_tokens)"),
+        (20, 90, "the policy"),
+    ],
+)
+def test_who_could_allow_more_tokens_is_named(policys: int, clients: int | None, more: str) -> None:
+    job = sums(policy=Policy(output_tokens=policys), max_tokens=clients, budget_field="max_tokens")
+    play = Playbook(job) << opens() >> says(" a = 3 + 4 = 7\n2 b = 7 *", tokens=20) << emits("1")
+    play = play >> ends("length", completion=20) << violates(Kind.TRUNCATED, "2")
+    play = play << closes(Result.BUDGET_EXHAUSTED)
+    assert play << finishes(Outcome.REJECTED)
+    assert play.finish.error is not None
+    assert more in play.finish.error.message
+    assert ("max_tokens" in play.finish.error.message) == (policys == 8000)
 
 
 def test_a_violation_with_the_last_token_is_no_reason_to_retry() -> None:

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from guard.check.checker import Checker
 from guard.check.verdict import Kind, Verdict
 from guard.dialect.lark import Level
+from guard.dialect.notation import Dialect
 from guard.errors import (
     UpstreamBusy,
     UpstreamError,
@@ -40,6 +41,7 @@ from guard.run.messages import (
     Open,
     Outcome,
     OutOfTime,
+    Relay,
     RunEvent,
     StepClass,
     Strategy,
@@ -49,7 +51,7 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
-from guard.run.policy import Policy, Vary, Votes
+from guard.run.policy import ForceBy, Policy, Vary, Votes
 from guard.run.run import Run
 from guard.trace import render
 from tests.run.procedures import NONCE, NOTE, ORDER, SHARES, STOCK, SUMS, job, program
@@ -73,7 +75,7 @@ TARGETS: Final = st.builds(
     name=st.sampled_from(["x", "y", "z"]),
     model=st.just("m"),
     prefill=st.booleans(),
-    dialect=st.sampled_from([None, "gbnf"]),
+    dialect=st.sampled_from([None, Dialect.GBNF, Dialect.JSON_SCHEMA]),
     temperature=st.sampled_from([None, 0.0]),
     standby=st.booleans(),
 )
@@ -101,6 +103,7 @@ POLICIES: Final = st.builds(
         st.lists(RULES, max_size=3).map(tuple),
     ),
     force=st.sampled_from(Level),
+    force_by=st.sampled_from(ForceBy),
     output_tokens=st.integers(20, 400),
     deliver=st.sampled_from(["hold_step", "hold_all"]),
     vary=st.frozensets(st.sampled_from(Vary)),
@@ -156,6 +159,8 @@ class Upstream(RuleBasedStateMachine):
                 case Wait(seconds):
                     assert 0 <= seconds < self.left_s
                     self.waiting = True
+                case Relay():
+                    raise AssertionError("no thought leaves unless the policy lets it")
                 case Emit(text=text):
                     self.emitted += text
                 case Finish():
@@ -284,7 +289,7 @@ class Upstream(RuleBasedStateMachine):
     def the_budgets_hold(self) -> None:
         opens = [command for command in self.commands if isinstance(command, Open)]
         assert all(command.attempt <= 1 + self.policy.attempts for command in opens)
-        free = [c for c in opens if c.strategy in {Strategy.DECISION, Strategy.REPAIR}]
+        free = [c for c in opens if c.strategy in {Strategy.DECISION, Strategy.LINE, Strategy.REPAIR}]
         restarts = 1 + sum(command.attempt for command in opens[-1:])
         assert len(free) <= MOST_STEPS * restarts
         faults = sum(command.strategy is Strategy.TRANSPORT for command in opens)

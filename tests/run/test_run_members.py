@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
+from guard.errors import UpstreamTimeout
 from guard.run.ladders import Action, always
-from guard.run.messages import Ended, Finish, Open, Outcome, Result, StepClass, Strategy, Text
+from guard.run.messages import Ended, Failed, Finish, Open, Outcome, Result, StepClass, Strategy, Text
 from guard.run.run import Job, Policy, Run
 from guard.wire.steps import Steps
 from tests.playbook import Playbook, closes, emits, ends, finishes, ignores, opens, says, violates
@@ -173,6 +174,30 @@ def test_without_a_grammar_lines_are_asked_for_as_ever() -> None:
         command = last_open(play)
         assert command.messages == ({"role": "user", "content": "Go."},)
         assert command.prefix == (f"{BEGIN}1" if target.prefill else "")
+
+
+def test_an_upstream_that_is_gone_to_before_anything_stands_is_asked_as_if_it_was_the_first() -> None:
+    other = replace(DIALOGUE, name="other")
+    play = (
+        Playbook(sums(SCHEMA, other, policy=Policy(transport_retries=0)))
+        << opens()
+        >> Failed(UpstreamTimeout("nothing came"))
+        << closes(Result.TIMEOUT)
+        << opens(Strategy.FALLBACK, prefix="", grammar=None, messages=({"role": "user", "content": "Go."},))
+    )
+    assert (
+        play
+        >> says(BEGIN)
+        << ignores(BEGIN)
+        >> says("".join(LINES))
+        << emits("1")
+        << emits("2")
+        << emits("3")
+        << emits("4")
+        >> ends()
+        << closes(Result.PASSED)
+        << finishes(Outcome.ACCEPTED_BY_FALLBACK, trace=TRACE)
+    )
 
 
 def test_an_object_has_no_prefix_though_the_server_could_continue_one() -> None:

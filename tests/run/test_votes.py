@@ -227,6 +227,21 @@ def test_votes_without_prefill_are_asked_for_in_a_turn_and_may_repeat_what_stand
     assert play.finish.votes[1].margin is Margin.OPEN
 
 
+def test_a_blank_line_in_front_of_a_vote_is_none_of_it() -> None:
+    play = Playbook(order(DIALOGUE, policy=VOTING)) << opens() >> says(BEGIN)
+    play = play >> says("\n") << ignores("\n")
+    play = play >> says(f"1{SIX}") >> ends() << closes(Result.DECIDED) << opens(Strategy.VOTE)
+    play = play >> says("\n") << ignores("\n")
+    play = play >> says(f"1{SIX}") >> ends() << closes(Result.DECIDED) << emits("1", MODEL, value=6)
+    assert (
+        play
+        << opens(Strategy.DECISION)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
+    )
+
+
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
 def test_votes_go_with_grammars(level: Level) -> None:
     play = Playbook(order(GRAMMAR, policy=Policy(votes=TWO, force=level))) << opens(prefix=f"{BEGIN}1")

@@ -17,7 +17,7 @@ from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
 from guard.run.messages import Message, Open
 from guard.upstream.backends import BACKENDS, TABLE, backend_for, target_for
-from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, contradictions
+from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, Thinking, contradictions
 from guard.upstream.request import body, grammar_fields
 from tests.upstream.servers import DONE, Call, Connection, connected, hear, opening, run, said, serving
 
@@ -263,3 +263,18 @@ def test_a_prefix_is_continued_in_the_way_of_the_server() -> None:
     assert last(Prefix.TRAILING) == (said_already, set())
     assert last(Prefix.FLAGGED) == ({**said_already, "prefix": True}, set())
     assert last(Prefix.CONTINUE) == (said_already, {"continue_final_message", "add_generation_prompt"})
+
+
+def test_a_grammar_without_room_for_thoughts_switches_them_off_where_one_can() -> None:
+    off = {"chat_template_kwargs": {"enable_thinking": False}}
+    plain = opening(grammar=TEXTS[Dialect.GBNF])
+    for thinking, sent in ((Thinking.FORBIDDEN, True), (Thinking.INSIDE, False), (Thinking.FREE, False)):
+        row = backend_for("llama.cpp", "", {"prefix": Prefix.NONE, "thinking": thinking})
+        made = body(row, plain, model="m", extra={})
+        assert (made.get("chat_template_kwargs") == off["chat_template_kwargs"]) is sent
+        assert row.target("u", "m").thoughts is (thinking is Thinking.INSIDE)
+        ungrammared = body(row, replace(plain, grammar=None), model="m", extra={})
+        assert "chat_template_kwargs" not in ungrammared
+    theirs = {"chat_template_kwargs": {"date": "2026"}}
+    both = body(backend_for("llama.cpp", ""), plain, model="m", extra=theirs)
+    assert both["chat_template_kwargs"] == {"date": "2026", "enable_thinking": False}

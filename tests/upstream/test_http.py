@@ -230,16 +230,19 @@ def test_thoughts_are_paid_for_and_not_read() -> None:
         )
     )
     assert heard == [
-        Text("", 20),
-        Text("", 1),
+        Text("", 20, thought="x" * 80),
+        Text("", 1, thought="y"),
         Text("3", 1),
-        Ended("stop", Usage(prompt=4, completion=22, estimated=True)),
+        Ended("stop", Usage(prompt=4, completion=22, estimated=True, reasoning=21)),
     ]
 
 
 def test_thoughts_that_nothing_follows_are_paid_for_too() -> None:
     heard = answered(streams(said(None, reasoning_content="x" * 80), said(None, "stop"), DONE))
-    assert heard == [Text("", 20), Ended("stop", Usage(prompt=4, completion=20, estimated=True))]
+    assert heard == [
+        Text("", 20, thought="x" * 80),
+        Ended("stop", Usage(prompt=4, completion=20, estimated=True, reasoning=20)),
+    ]
 
 
 def test_usage_that_comes_with_the_chunks_is_told_with_them() -> None:
@@ -567,6 +570,8 @@ def test_a_status_that_may_pass_may_be_tried_again(status: int) -> None:
         (["Retry-After: -5"], 0),
         (["Retry-After: 3600"], 3600),
         (["Retry-After: 1e12"], 86_400),
+        (["Retry-After: " + "9" * 400], 86_400),
+        (["Retry-After: -" + "9" * 400], 0),
         (["Retry-After: inf"], None),
         (["Retry-After: nan"], None),
         (["Retry-After: soon"], None),
@@ -575,6 +580,7 @@ def test_a_status_that_may_pass_may_be_tried_again(status: int) -> None:
         (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Fri, 31 Dec 99999999999 23:59:59 GMT"], None),
         (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], 7),
         (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 02:00:07 GMT"], 0),
+        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon Nov 30 03:00:07 2026"], 7),
         (["Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], None),
         ([], None),
     ],

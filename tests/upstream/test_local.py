@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from guard.dialect.notation import Dialect
 from guard.errors import ConfigError, UpstreamConnectError, UpstreamStatusError
 from guard.run.messages import Ended, Text
 from guard.upstream.base import Passage
+from guard.upstream.capabilities import Place
 from guard.upstream.http import HttpUpstream
 from guard.upstream.local import LocalUpstream, require_runtime
 from guard.upstream.model import resolve
@@ -288,3 +291,34 @@ def test_with_the_runtime_there_is_nothing_to_say() -> None:
         require_runtime()
     except ConfigError as error:  # pragma: no cover
         pytest.fail(str(error))
+
+
+@pytest.mark.local
+def test_lines_that_are_asked_for_as_members_of_an_object_come_back_as_lines() -> None:
+    names = ["1 a = 3 + 4 = ", "2 b = 7 * 2 = ", "3 return "]
+    number = {"type": "string", "pattern": "^[0-9]{1,4}$"}
+    schema = {
+        "type": "object",
+        "properties": dict.fromkeys(names, number),
+        "required": names,
+        "additionalProperties": False,
+    }
+
+    async def body(upstream: LocalUpstream) -> None:
+        child = await upstream._serving()
+        held = {"grammar": Place.RESPONSE_FORMAT, "dialect": Dialect.JSON_SCHEMA}
+        server = HttpUpstream(
+            "main", child._base, kind="llama.cpp", api_key=child._api_key, capabilities=held
+        )
+        try:
+            command = opening(grammar=json.dumps(schema), model="")
+            heard = [piece async for piece in server.stream(command, client=CALL)]
+        finally:
+            await server.close()
+        lines = text_in(heard).splitlines(keepends=True)
+        for name, line in zip(names, lines, strict=True):
+            assert re.fullmatch(re.escape(name) + r"[0-9]{1,4}\n", line)
+        assert isinstance(heard[-1], Ended)
+        assert heard[-1].finish_reason == "stop"
+
+    with_model(body)

@@ -218,18 +218,18 @@ def test_our_text_goes_into_the_leading_system_message(
 @pytest.mark.parametrize(
     ("data", "read"),
     [
-        (b'{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}', ("x", 0, None)),
-        (b'{"choices":[{"delta":{"role":"assistant","content":null}}]}', ("", 0, None)),
-        (b'{"choices":[{"delta":{"reasoning_content":"hmm"}}]}', ("", 3, None)),
-        (b'{"choices":[{"delta":{"reasoning":{"odd":1}}}]}', ("", 0, None)),
-        (b'{"choices":[{"delta":{"tool_calls":[{}]},"finish_reason":"tool_calls"}]}', ("", 0, "tool_calls")),
-        (b'{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}', ("x", 0, "stop")),
-        (b'{"choices":[{"index":1,"delta":{"content":"x"}}]}', ("", 0, None)),
-        (b'{"choices":[]}', ("", 0, None)),
-        (b'{"choices":[{"delta":{"content":"x"}}],"error":null}', ("x", 0, None)),
+        (b'{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]}', ("x", "", None)),
+        (b'{"choices":[{"delta":{"role":"assistant","content":null}}]}', ("", "", None)),
+        (b'{"choices":[{"delta":{"reasoning_content":"hmm"}}]}', ("", "hmm", None)),
+        (b'{"choices":[{"delta":{"reasoning":{"odd":1}}}]}', ("", "", None)),
+        (b'{"choices":[{"delta":{"tool_calls":[{}]},"finish_reason":"tool_calls"}]}', ("", "", "tool_calls")),
+        (b'{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}', ("x", "", "stop")),
+        (b'{"choices":[{"index":1,"delta":{"content":"x"}}]}', ("", "", None)),
+        (b'{"choices":[]}', ("", "", None)),
+        (b'{"choices":[{"delta":{"content":"x"}}],"error":null}', ("x", "", None)),
     ],
 )
-def test_a_chunk_says_what_the_first_choice_says(data: bytes, read: tuple[str, int, str | None]) -> None:
+def test_a_chunk_says_what_the_first_choice_says(data: bytes, read: tuple[str, str, str | None]) -> None:
     assert read_piece(data) == Piece(*read, None)
 
 
@@ -287,7 +287,7 @@ def test_the_short_way_reads_what_the_long_way_reads(chunk: dict[str, Any]) -> N
 
 def test_the_short_way_is_taken_by_an_ordinary_chunk() -> None:
     chunk = b'{"id":"x","choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}],"usage":null}'
-    assert read_usual_piece(chunk) == Piece("x", 0, None, None)
+    assert read_usual_piece(chunk) == Piece("x", "", None, None)
 
 
 @given(st.binary())
@@ -343,9 +343,9 @@ def test_an_answer_is_one_that_the_openai_client_reads() -> None:
 
 
 def test_what_we_write_we_read() -> None:
-    assert read_piece(ENVELOPE.content("grüße\n")) == Piece("grüße\n", 0, None, None)
-    assert read_piece(ENVELOPE.finish("stop")) == Piece("", 0, "stop", None)
-    assert read_piece(ENVELOPE.completion("x")) == Piece("x", 0, "stop", None)
+    assert read_piece(ENVELOPE.content("grüße\n")) == Piece("grüße\n", "", None, None)
+    assert read_piece(ENVELOPE.finish("stop")) == Piece("", "", "stop", None)
+    assert read_piece(ENVELOPE.completion("x")) == Piece("x", "", "stop", None)
 
 
 def call(**custom: object) -> dict[str, object]:
@@ -373,4 +373,4 @@ def test_the_input_of_a_tool_that_takes_a_text_is_read(
     said: dict[str, object], inputs: tuple[tuple[int, str], ...], place: str
 ) -> None:
     data = json.dumps({"choices": [{"index": 0, place: said, "finish_reason": "tool_calls"}]}).encode()
-    assert read_piece(data) == Piece("", 0, "tool_calls", None, inputs)
+    assert read_piece(data) == Piece("", "", "tool_calls", None, inputs)

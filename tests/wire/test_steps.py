@@ -154,3 +154,23 @@ def test_a_cut_anywhere_is_invisible_and_nothing_raises(text: str, cuts: list[in
 @given(st.lists(st.text()))
 def test_arbitrary_text_is_no_reason_to_raise(pieces: list[str]) -> None:
     assert read(*pieces) == read("".join(pieces))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+).filter(lambda value: not isinstance(value, str))
+
+
+@given(st.lists(VALUES), st.booleans(), st.sampled_from([None, 2]), st.lists(st.integers(0, 200)))
+def test_a_value_that_is_no_string_stands_on_its_line_as_it_is_written(
+    values: list[object], ascii_only: bool, indent: int | None, cuts: list[int]
+) -> None:
+    members = {f"{number} x = ": value for number, value in enumerate(values)}
+    text = read(*split(json.dumps(members, ensure_ascii=ascii_only, indent=indent), cuts))
+    lines = text.split("\n")
+    assert lines.pop() == ""
+    for (name, value), line in zip(members.items(), lines, strict=True):
+        assert line.startswith(name)
+        assert json.loads(line.removeprefix(name)) == value

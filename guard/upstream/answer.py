@@ -1,0 +1,99 @@
+"""An answer of a model server as it came, unread by a run: what it says, and in which form it says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from guard.wire import sse
+from guard.wire.chat import read_error, text_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came.
+
+    `text`: of the first choice, with what it writes into tools. `thoughts`: fields beside it that had text.
+    `choices`: how many there were. `problem`: why it is no answer, empty where it is one.
+    """
+
+    status: int
+    text: str = ""
+    streamed: bool = False
+    usage: bool = False
+    choices: int = 0
+    finish_reason: str | None = None
+    thoughts: frozenset[str] = field(default_factory=frozenset)
+    problem: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether it is an answer to the question."""
+        return self.status == 200 and not self.problem
+
+
+def read_answer(status: int, body: bytes) -> Answer:
+    """Read the whole body of an answer. Never raises."""
+    streamed = body.lstrip()[:1] not in {b"{", b"<", b""}
+    decoder = sse.Decoder()
+    events = [*decoder.feed(body), *decoder.close()] if streamed else [body]
+    pieces = [_object(event) for event in events if event != sse.DONE]
+    errors = [error.message for event in events if (error := read_error(event)) is not None]
+    if status != 200 or errors:
+        shown = body[:300].decode("utf-8", "replace")
+        return Answer(status=status, problem=(errors[0][:300] if errors else shown) or "no reason given")
+    choices = [choice for piece in pieces for choice in _choices(piece)]
+    first = [_said(choice) for choice in choices if not choice.get("index")]
+    reasons = [choice.get("finish_reason") for choice in choices if choice.get("finish_reason")]
+    return Answer(
+        status=status,
+        text="".join(_text(said) for said in first),
+        streamed=streamed,
+        usage=any(piece.get("usage") for piece in pieces),
+        choices=len({choice.get("index") or 0 for choice in choices}),
+        finish_reason=str(reasons[-1]) if reasons else None,
+        thoughts=frozenset(name for said in first for name in _thoughts(said)),
+        problem="" if choices else "the answer has no choices",
+    )
+
+
+_NO_THOUGHTS = frozenset(
+    {"role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations"}
+)
+
+
+def _object(event: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(event)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _choices(piece: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    choices = piece.get("choices")
+    yield from (choice for choice in choices if isinstance(choice, dict)) if isinstance(choices, list) else ()
+
+
+def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
+    said = choice.get("delta") or choice.get("message")
+    return said if isinstance(said, dict) else {}
+
+
+def _text(said: dict[str, Any]) -> str:
+    calls = said.get("tool_calls")
+    text = text_of(said)
+    for call in calls if isinstance(calls, list) else ():
+        custom = call.get("custom") if isinstance(call, dict) else None
+        written = custom.get("input") if isinstance(custom, dict) else None
+        text += written if isinstance(written, str) else ""
+    return text
+
+
+def _thoughts(said: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in said.items():
+        if name not in _NO_THOUGHTS and isinstance(value, str) and value:
+            yield name

@@ -1,0 +1,208 @@
+"""Thoughts that a model writes into its answer, in tags of their own: parted from what it says.
+
+Theory of operation. An answer is in one of four states:
+
+    state      leaves by                                             to
+    lead       an opening tag                                        thinking
+               a line that begins as one of a trace or an object     trace
+    thinking   a closing tag                                         lead, or within
+    within     a line that begins as one of a trace or an object     trace
+               anything else                                         thinking
+    trace      nothing: a tag is text like any other
+
+An opening tag among thoughts opens nothing, unless the thoughts go on behind the next closing tag: that is
+what `within` looks for. A tag behind a double quote on its line is no tag. A block stands between lines,
+also where it was written into one, and takes the white space around it along. How an answer is cut into
+pieces changes nothing; no more of it is held than a tag is long, or white space.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Final
+
+TAGS: Final[tuple[tuple[str, str], ...]] = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+)
+
+SPACE: Final = 64  # characters of white space, at most, that go with the block behind them
+
+_BLANK: Final = " \t\r\n"
+_STARTS: Final = "@{0123456789"  # of a line of a trace, or of an object that holds one
+
+
+class _State(Enum):
+    LEAD = auto()
+    THINKING = auto()
+    WITHIN = auto()
+    TRACE = auto()
+
+
+class Thinking:
+    """Reads one answer. `begun`: the prompt has opened a block, which the answer goes on with."""
+
+    def __init__(self, *, begun: bool = False, tags: tuple[tuple[str, str], ...] = TAGS) -> None:
+        self._state = _State.THINKING if begun else _State.LEAD
+        self._pairs = {opening.lower(): closing.lower() for opening, closing in tags}
+        self._either = tuple(self._pairs) + tuple(self._pairs.values())
+        self._tag = _any_of(self._either)
+        self._opening = _any_of(tuple(self._pairs))
+        self._closing: str | None = None  # what ends the block; None: any closing tag
+        self._fresh = True  # nothing stands in the block yet
+        self._inner = 0  # opening tags in the block
+        self._blank, self._quoted = True, False  # of the line that is not yet ended
+        self._after = False  # a block was the last thing
+        self._wide = False  # more white space has been said than may belong to a block
+        self._held = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether all that comes is the trace."""
+        return self._state is _State.TRACE
+
+    @property
+    def active(self) -> bool:
+        """Whether the model is thinking, as far as it can be told."""
+        return self._state in {_State.THINKING, _State.WITHIN}
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """Take a piece of the answer; give the thoughts in it, and what it says."""
+        if self._state is _State.TRACE:
+            return "", text
+        self._held += text
+        thoughts: list[str] = []
+        said: list[str] = []
+        while self._held and self._read(thoughts, said):
+            pass
+        return "".join(thoughts), "".join(said)
+
+    def close(self) -> tuple[str, str]:
+        """Give what was held, at the end of the answer."""
+        held = self._take(len(self._held))
+        return (held, "") if self.active else ("", held)
+
+    # --- what each state does with what is held; whether there is more to be done ------------------
+
+    def _read(self, thoughts: list[str], said: list[str]) -> bool:
+        match self._state:
+            case _State.LEAD:
+                return self._lead(said)
+            case _State.THINKING:
+                return self._think(thoughts)
+            case _State.WITHIN:
+                return self._look(thoughts)
+            case _State.TRACE:
+                said.append(self._take(len(self._held)))
+                return False
+
+    def _lead(self, said: list[str]) -> bool:
+        blanks = self._blanks(said)
+        if len(self._held) == blanks:
+            return False
+        if self._blank and self._held[blanks] in _STARTS:
+            self._state = _State.TRACE
+            return True
+        end = self._held.find("\n", blanks) + 1 or len(self._held)
+        tag = self._opening.search(self._held, blanks, end)
+        if tag is not None and not self._is_quoted(self._held[: tag.start()]):
+            front = self._take(tag.start())
+            self._say(front if front.strip(_BLANK) or not self._blank else "", said)
+            self._open(self._take(len(tag[0])), said)
+            return True
+        kept = 0 if self._held[end - 1] == "\n" else _partial(self._held, tuple(self._pairs))
+        if end - kept == blanks:
+            return False
+        self._say(self._take(end - kept), said)
+        return len(self._held) > kept
+
+    def _blanks(self, said: list[str]) -> int:
+        """Count the white space at the beginning of a line that may belong to a block; the rest is said."""
+        if not self._blank:
+            return 0
+        blanks = len(self._held) - len(self._held.lstrip(_BLANK))
+        if not self._after and not self._wide and blanks <= SPACE:
+            return blanks
+        space = self._take(blanks)
+        if not self._after:
+            self._wide = self._wide or blanks > 0
+            said.append(space)
+        return 0
+
+    def _think(self, thoughts: list[str]) -> bool:
+        tag = self._tag.search(self._held)
+        if tag is None:
+            rest = len(self._held) - _partial(self._held, self._either)
+            self._thought(self._take(rest), thoughts)
+            return False
+        self._thought(self._take(tag.start()), thoughts)
+        name = tag[0].lower()
+        if name == self._closing or (self._closing is None and name not in self._pairs):
+            self._take(len(name))
+            self._state = _State.WITHIN if self._inner else _State.LEAD
+            self._after = True
+        elif self._pairs.get(name) == self._closing or (self._closing is None and self._fresh):
+            self._take(len(name))
+            self._inner += not self._fresh
+            self._closing = self._pairs[name]
+        else:
+            self._thought(self._take(len(name)), thoughts)
+        return True
+
+    def _look(self, thoughts: list[str]) -> bool:
+        self._take(len(self._held) - len(self._held.lstrip(_BLANK)))
+        if not self._held:
+            return False
+        if self._held[0] in _STARTS:
+            self._state = _State.TRACE
+        else:
+            self._inner -= 1
+            self._state = _State.THINKING
+            self._thought("\n", thoughts)
+        return True
+
+    # --- small change ------------------------------------------------------------------------------
+
+    def _take(self, length: int) -> str:
+        taken, self._held = self._held[:length], self._held[length:]
+        return taken
+
+    def _say(self, text: str, said: list[str]) -> None:
+        if text:
+            ends = text.endswith("\n")
+            self._quoted = not ends and self._is_quoted(text)
+            self._blank = ends
+            self._after = self._wide = False
+            said.append(text)
+
+    def _is_quoted(self, text: str) -> bool:
+        return self._quoted or '"' in text
+
+    def _open(self, tag: str, said: list[str]) -> None:
+        if not self._blank:
+            said.append("\n")
+        self._state, self._closing = _State.THINKING, self._pairs[tag.lower()]
+        self._fresh, self._inner = True, 0
+        self._blank, self._quoted, self._wide = True, False, False
+
+    def _thought(self, text: str, thoughts: list[str]) -> None:
+        self._fresh = self._fresh and not text.strip(_BLANK)
+        thoughts.append(text)
+
+
+def _any_of(tags: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, tags)), re.IGNORECASE | re.ASCII)
+
+
+def _partial(text: str, tags: tuple[str, ...]) -> int:
+    """How many of the last characters may be the beginning of a tag."""
+    longest = min(len(text), max(map(len, tags)) - 1)
+    tail = text[len(text) - longest :].lower()
+    lengths = range(len(tail), 0, -1)
+    return next((n for n in lengths if any(tag.startswith(tail[-n:]) for tag in tags)), 0)

@@ -1,0 +1,108 @@
+"""Traces as one regular expression, to engines of four kinds."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from guard.dialect.lark import Level
+from guard.dialect.regex import MAX_TIMES, regex
+from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, sequence
+from tests.dialect.engines import LLGuidance, XGrammar, re2
+from tests.dialect.readers import behind, narrowed, under_gbnf
+from tests.dialect.shipped import shipped
+from tests.dialect.test_dialect_properties import LEVELS, past_decisions
+from tests.strategies import Sample, mutants, samples
+
+pytestmark = pytest.mark.usefixtures("engines")
+some = settings(max_examples=40, deadline=None)
+
+HOSTILE = '\x01a\x7fF"b\u20289::=d\\c\n\t\r[d]^-\x01\x7f\x85\u2028\U0001f600é&&~~--||[[#/::=$%{1}(?<=x)\\1'
+ESCAPED = re.compile(r"\\([^A-Za-z0-9]|[nrt]|x[0-9a-f]{2})")
+AROUND = re.compile(r"\(\?|\\")
+
+
+def takes(expression: str, text: str) -> bool:
+    """Whether a text is matched as a whole, by Python, RE2, Rust and XGrammar, which say the same."""
+    assert not AROUND.search(ESCAPED.sub("", expression))
+    found = {
+        "Python": re.fullmatch(expression, text) is not None,
+        "RE2": re2().fullmatch(expression, text) is not None,
+        "Rust": LLGuidance.regex(expression).reach(text)[1],
+        "XGrammar": XGrammar.regex(expression).reach(text)[1],
+    }
+    assert len(set(found.values())) == 1, found
+    return found["Python"]
+
+
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_the_rest_of_a_shipped_procedure_is_taken_by_all(name: str, level: Level) -> None:
+    sample = shipped()[name]
+    for at in {0, len(sample.steps) // 2}:
+        made = narrowed(sample.program, sample.inputs, sample.steps, at, level=level)
+        assert made.grammar is not None
+        expression = regex(made.grammar)
+        if expression is None:  # as long as that
+            assert len(made.grammar.rules) > 50
+            continue
+        right = behind(sample.program, sample.steps, at, made)
+        assert takes(expression, right)
+        assert not takes(expression, right + right)
+        assert not takes(expression, right[:-1])
+
+
+@some
+@given(samples(groups=False), LEVELS, st.data())
+def test_a_mutant_is_taken_where_the_grammar_takes_it(
+    sample: Sample, level: Level, data: st.DataObject
+) -> None:
+    mutant = data.draw(mutants(sample))
+    at = past_decisions(sample)
+    made = narrowed(sample.program, sample.inputs, sample.steps, at, level=level)
+    right = behind(sample.program, sample.steps, at, made)
+    start = sample.trace.index(right)
+    wrong = mutant.text[start:]
+    assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
+    assert made.grammar is not None
+    expression = regex(made.grammar)
+    assert expression is not None
+    assert takes(expression, right)
+    if under_gbnf(made.grammar, wrong)[1]:
+        assert takes(expression, wrong)
+    elif level is not Level.SHAPE:  # there a working is any text
+        assert not takes(expression, wrong)
+
+
+@pytest.mark.parametrize("at", range(len(HOSTILE)))
+def test_any_character_survives_as_text_and_in_a_class(at: int) -> None:
+    char = HOSTILE[at]
+    alone = Chars(((char, char),))
+    same = Chars(((char, char), ("~", "~"), ("&", "&")))
+    not_any = sequence(Chars(same.ranges, negated=True), Repeat(Chars(alone.ranges, negated=True), 0, 1))
+    node = sequence(Literal(HOSTILE), choice(alone, same, Literal("Ω")), not_any)
+    expression = regex(Grammar(node, {}))
+    assert expression is not None
+    assert takes(expression, f"{HOSTILE}{char}Ω")
+    assert takes(expression, f"{HOSTILE}&z")
+    assert not takes(expression, f"{HOSTILE}z{char}")
+    assert not takes(expression, f"{HOSTILE[:at]}Ω{HOSTILE[at + 1 :]}{char}Ω")
+
+
+@pytest.mark.parametrize("inner", [1, 3, 1_000, 5_000])
+@pytest.mark.parametrize("outer", [1, 400, 2_000])
+def test_a_repetition_is_bounded_where_all_engines_can(inner: int, outer: int) -> None:
+    word = sequence(Repeat(Chars((("a", "b"),)), 1, inner), Literal("."))
+    expression = regex(Grammar(Repeat(word, 1, outer), {}))
+    assert expression is not None
+    assert takes(expression, "a." * outer)
+    bounded = outer * (inner if inner <= MAX_TIMES else 1) <= MAX_TIMES
+    assert takes(expression, "a." * (outer + 1)) is not bounded
+
+
+def test_what_refers_to_itself_is_no_expression() -> None:
+    loop: Node = choice(Literal("."), sequence(Literal("a"), Rule("t1")))
+    assert regex(Grammar(Rule("t1"), {"t1": loop})) is None

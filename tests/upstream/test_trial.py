@@ -1,0 +1,271 @@
+"""What a server can do is found out, and where it is not as the table says, what to write."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from guard.dialect.notation import Dialect
+from guard.upstream.answer import read_answer
+from guard.upstream.backends import BACKENDS, backend_for
+from guard.upstream.capabilities import HELD, Place, Prefix, contradictions
+from guard.upstream.local import LocalUpstream
+from guard.upstream.model import resolve
+from guard.upstream.trial import Trial, overrides
+from tests.upstream.able import Able, able_server
+from tests.upstream.servers import connected, run
+
+
+def tried(able: Able, kind: str = "generic", model: str = "m", **settings: Any) -> tuple[Trial, bool]:
+    async def body() -> tuple[Trial, bool]:
+        async with (
+            able_server(able) as server,
+            connected(server, kind=kind, model=model, **settings) as upstream,
+        ):
+            trial = Trial(upstream, backend_for(kind, model), model)
+            return trial, await trial.run()
+
+    return run(body())
+
+
+def found(trial: Trial) -> dict[str, str]:
+    return {finding.capability: finding.found for finding in trial.findings}
+
+
+AS_THE_TABLE = {
+    "vllm": Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS),
+    "llama.cpp": Able(prefix=Prefix.TRAILING, echo_whole=True, place=Place.GRAMMAR),
+    "mistral": Able(
+        prefix=Prefix.FLAGGED,
+        echo_stream=True,
+        echo_whole=True,
+        place=Place.RESPONSE_FORMAT,
+        refuses=frozenset({"stream_options", "seed", "user"}),
+    ),
+    "sglang": Able(prefix=Prefix.CONTINUE, place=Place.EBNF, picky=False),
+    "fireworks": Able(place=Place.RESPONSE_FORMAT),
+    "openai": Able(place=Place.RESPONSE_FORMAT),
+    "generic": Able(many=False),
+    "deepseek": Able(prefix=Prefix.FLAGGED, many=False),
+}
+
+
+@pytest.mark.parametrize("kind", AS_THE_TABLE)
+def test_a_server_that_is_as_the_table_says_needs_no_word(kind: str) -> None:
+    trial, usable = tried(AS_THE_TABLE[kind], kind)
+    assert usable
+    assert overrides(trial.findings) == {}
+    assert trial.requests <= 30
+    assert found(trial)["stop"] == "works"
+    assert found(trial)["model"] == "listed"
+
+
+def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
+    able = Able(
+        place=Place.CUSTOM_TOOL, models=("gpt-5",), refuses=frozenset({"temperature", "stop", "max_tokens"})
+    )
+    trial, _ = tried(able, "openai", "gpt-5")
+    assert overrides(trial.findings) == {}
+    assert found(trial)["grammar"] == "obeyed"
+    assert found(trial)["stop"] == "not tried"
+
+
+@pytest.mark.parametrize(
+    ("able", "kind", "wanted"),
+    [
+        (Able(place=Place.STRUCTURED_OUTPUTS), "vllm", {"prefix": "none"}),
+        (
+            Able(prefix=Prefix.TRAILING, place=Place.STRUCTURED_OUTPUTS),
+            "vllm",
+            {"prefix": "trailing"},
+        ),
+        (Able(prefix=Prefix.CONTINUE), "vllm", {"grammar": "none"}),
+        (
+            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, both=False),
+            "vllm",
+            {"prefix": "none"},
+        ),
+        (
+            Able(prefix=Prefix.CONTINUE, refuses=frozenset({"structured_outputs"})),
+            "vllm",
+            {"grammar": "none"},
+        ),
+        (
+            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=False),
+            "vllm",
+            {"ignores_bad": ["xgrammar"]},
+        ),
+        (
+            Able(prefix=Prefix.CONTINUE, place=Place.EBNF),
+            "sglang",
+            {"ignores_bad": ["llguidance", "regex"]},
+        ),
+        (
+            Able(prefix=Prefix.TRAILING, place=Place.GRAMMAR, echo_stream=True, echo_whole=True),
+            "llama.cpp",
+            {"echo": "always"},
+        ),
+        (Able(prefix=Prefix.TRAILING, place=Place.GRAMMAR), "llama.cpp", {"echo": "never"}),
+        (Able(many=True), "generic", {"n": True}),
+        (Able(many=False, usage=False), "generic", {"usage": False}),
+        (Able(many=False, system=False), "generic", {"roles": "none"}),
+        (Able(many=False, refuses=frozenset({"stream_options"})), "generic", {"stream_options": False}),
+        (
+            Able(many=False, refuses=frozenset({"max_tokens"})),
+            "generic",
+            {"max_tokens_field": "max_completion_tokens"},
+        ),
+        (Able(many=False, refuses=frozenset({"temperature"})), "generic", {"refuses": ["temperature"]}),
+        (
+            Able(many=False, system=False, refuses=frozenset({"stream_options"})),
+            "generic",
+            {"stream_options": False, "roles": "none", "refuses": ["temperature"]},
+        ),
+        (Able(many=False, refuses=frozenset({"stop"})), "generic", {"stop_field": "none"}),
+        (Able(many=False, stops=False), "generic", {"stop_field": "none"}),
+        (Able(many=False, thinks="musings"), "generic", {"reasoning_fields": ["musings"]}),
+        (Able(many=False, thinks="reasoning"), "generic", {}),
+        (Able(many=False, thinks="unopened"), "generic", {"thinks": True}),
+        (Able(many=False, thinks="unopened", prefix=Prefix.FLAGGED), "deepseek", {}),
+        (
+            Able(prefix=Prefix.TRAILING, echo_whole=True, place=Place.GRAMMAR, thinks="reasoning_content"),
+            "llama.cpp",
+            {"thinking": "free"},
+        ),
+        (
+            Able(
+                prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, thinks="reasoning", thinks_first=False
+            ),
+            "vllm",
+            {"thinking": "forbidden"},
+        ),
+        *((Able(many=False, place=place), "generic", {"grammar": place.value}) for place in Place),
+    ],
+)
+def test_where_it_is_otherwise_that_is_said(able: Able, kind: str, wanted: dict[str, object]) -> None:
+    trial, usable = tried(able, kind)
+    assert usable
+    assert overrides(trial.findings) == wanted
+
+
+def test_a_server_that_answers_in_one_piece_is_told_apart() -> None:
+    assert found(tried(Able(streams=False))[0])["streams"] == "no"
+    assert found(tried(Able())[0])["streams"] == "yes"
+
+
+def test_instructions_that_are_not_followed_are_no_reason_to_change_anything() -> None:
+    assert found(tried(Able())[0])["instructions"] == "followed"
+
+
+@pytest.mark.parametrize(
+    ("models", "wanted"),
+    [
+        (("m", "other"), "listed"),
+        (("other",), "not among the 1 that it lists, such as other"),
+        (None, "it lists no models"),
+    ],
+)
+def test_the_model_is_looked_for(models: tuple[str, ...] | None, wanted: str) -> None:
+    assert found(tried(Able(models=models))[0])["model"] == wanted
+
+
+def test_a_wrong_key_ends_it() -> None:
+    able = Able(key="right")
+    trial, usable = tried(able, api_key="wrong")
+    assert not usable
+    assert found(trial)["key"].startswith("refused")
+    assert not able.asked
+    assert tried(able, api_key="right")[1]
+
+
+def test_a_server_that_is_not_there_ends_it() -> None:
+    async def body() -> tuple[Trial, bool]:
+        async with able_server(Able()) as server:
+            gone = server
+        async with connected(gone) as upstream:
+            trial = Trial(upstream, backend_for("generic"), "m")
+            return trial, await trial.run()
+
+    trial, usable = run(body())
+    assert not usable
+    assert "connection refused" in found(trial)["reachable"]
+    assert trial.requests == 1
+
+
+def test_one_that_refuses_everything_is_not_usable() -> None:
+    trial, usable = tried(Able(refuses=frozenset({"messages"})))
+    assert not usable
+    assert found(trial)["answers"] == "no: unknown field messages"
+
+
+def test_a_busy_server_is_asked_again() -> None:
+    trial, usable = tried(Able(many=False, busy=1))
+    assert usable
+    assert overrides(trial.findings) == {}
+
+
+def test_a_model_that_spends_all_on_thoughts_is_given_more() -> None:
+    able = Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, slow=500)
+    trial, _ = tried(able, "vllm")
+    assert overrides(trial.findings) == {}
+    assert found(trial)["grammar"] == "obeyed"
+
+
+def test_what_is_to_be_written_can_be_read() -> None:
+    from guard.config.capabilities import Capabilities  # noqa: PLC0415 (a layer above)
+
+    for able, kind in ((Able(place=place, prefix=Prefix.TRAILING), "generic") for place in Place):
+        written = overrides(tried(able, kind)[0].findings)
+        changes = Capabilities.model_validate(written).changes
+        row = backend_for(kind, "m", changes)
+        assert not list(contradictions(row))
+        assert row.grammar is able.place
+        assert row.dialect is HELD[row.grammar][0] if row.grammar else row.dialect is None
+
+
+@pytest.mark.local
+def test_the_embedded_model_is_as_the_table_says() -> None:
+    async def body() -> tuple[Trial, bool]:
+        upstream = LocalUpstream("local", resolve(), threads=1, context=2048, slots=2)
+        trial = Trial(upstream, BACKENDS["local"], upstream.target.model)
+        await upstream.start()
+        try:
+            return trial, await trial.run()
+        finally:
+            await upstream.close()
+
+    trial, usable = asyncio.run(body())
+    assert usable
+    assert overrides(trial.findings) == {}
+    assert found(trial)["grammar"] == "obeyed"
+    assert found(trial)["prefix"] == "trailing"
+    assert "began after" in found(trial)["cut"]
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "good"),
+    [
+        (200, b'{"choices": [{"message": {"content": "7"}}]}', True),
+        (200, b'data: {"choices": [{"delta": {"content": "7"}}]}\n\ndata: [DONE]\n\n', True),
+        (200, b'data: {"error": {"message": "no"}}\n\n', False),
+        (200, b"<html>", False),
+        (200, b"", False),
+        (200, b'{"choices": 7}', False),
+        (200, b'{"choices": [7, {"delta": [], "message": 3}]}', True),
+        (400, b'{"error": {"message": "no"}}', False),
+        (500, b"\xff\xfe", False),
+    ],
+)
+def test_any_body_is_read(status: int, body: bytes, good: bool) -> None:
+    answer = read_answer(status, body)
+    assert answer.good is good
+    assert bool(answer.problem) is not good
+
+
+def test_each_dialect_has_a_place() -> None:
+    assert {dialect for held in HELD.values() for dialect in held} == set(Dialect)
