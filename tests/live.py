@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from guard.bench.probe import NoClient
 from guard.check.replay import Walk
 from guard.check.verdict import Judgement, StepVerified, Violation
 from guard.engine import drive
@@ -15,6 +14,7 @@ from guard.run.policy import Policy
 from guard.run.progress import Progress
 from guard.run.run import Run
 from guard.telemetry.observer import Observer, RunInfo, RunObserver
+from guard.upstream.abilities import NoClient
 from guard.upstream.base import Upstream
 
 

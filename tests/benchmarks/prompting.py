@@ -26,7 +26,6 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
-from guard.bench.probe import NoClient
 from guard.check.checker import Checker
 from guard.check.freely import Findings, findings
 from guard.check.verdict import Kind, StepVerified, Verdict, Violation
@@ -37,6 +36,7 @@ from guard.procedure.types import Value
 from guard.procedure.values import equal
 from guard.run.messages import Ended, Message, Open, Strategy
 from guard.trace import prompt, render
+from guard.upstream.abilities import NoClient
 from guard.upstream.http import Timeouts
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve

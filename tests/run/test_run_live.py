@@ -19,6 +19,7 @@ from guard.run.messages import Message
 from guard.run.opening import Job
 from guard.run.policy import Policy
 from guard.trace import prompt
+from guard.upstream.http import Timeouts
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
 from tests.corpus.chains import chain
@@ -39,7 +40,8 @@ STRUCTURAL: Final = frozenset(
 NONCE: Final = "3fa92c"
 HOT: Final = 0.8  # the more a model says at random, the more it tries; hotter, it ends no line
 SLOTS: Final = 4
-TOKENS: Final = 60  # of a run; a longer one ends there
+PATIENT: Final = Timeouts(first_s=300, idle_s=300)  # where others use the same cores
+TOKENS: Final = 48  # of a run; a longer one ends there
 SECONDS: Final = 300.0  # for all runs on a busy machine; idle, they take a small part of it
 
 
@@ -75,7 +77,7 @@ def runs() -> dict[Level, list[Heard]]:
             return await ask(upstream, asked, policy(level))
 
     async def body() -> dict[Level, list[Heard]]:
-        upstream = LocalUpstream("local", resolve(), context=2048, slots=SLOTS)
+        upstream = LocalUpstream("local", resolve(), context=2048, slots=SLOTS, timeouts=PATIENT)
         free = asyncio.Semaphore(SLOTS)
         try:
             await upstream.start()
