@@ -10,6 +10,7 @@ from enum import StrEnum
 from guard.bench.tasks import DECIDED, Skill
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
+from guard.run.policy import ForceBy
 from guard.upstream.abilities import Ability
 
 
@@ -64,10 +65,16 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was seen with so much of each line given to the model."""
+    """What was seen with so much of each line given to the model, and how: by a grammar, or line by line."""
 
     level: Level
     tries: tuple[Try, ...]
+    by: ForceBy = ForceBy.GRAMMAR
+
+    @property
+    def name(self) -> str:
+        """The level, and how, where that is not by a grammar."""
+        return f"{self.level.value} by lines" if self.by is ForceBy.LINES else self.level.value
 
     def rate(self, way: Way, skills: Iterable[Skill] = Skill) -> Rate:
         """Count the lines that were right, of those that were written in a way."""

@@ -20,7 +20,7 @@ def policy_file(name: str, measured: Measured, advice: Recommendation) -> str:
 
 def _lines(name: str, measured: Measured, advice: Recommendation) -> Iterator[str]:
     yield f"# Recommended by `stepguard probe` for {measured.model!r} on upstream {measured.upstream!r}."
-    yield f"# Measured with {measured.requests} requests, at level `{advice.seen.level.value}`:"
+    yield f"# Measured with {measured.requests} requests, at level `{advice.seen.name}`:"
     for skill in advice.seen.skills:
         rates = ", ".join(f"{way.value} {shown(advice.seen.rate(way, [skill]))}" for way in Way)
         yield f"#   {skill.value}: {rates}"

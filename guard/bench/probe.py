@@ -19,7 +19,7 @@ from guard.errors import InvalidState, UpstreamStatusError
 from guard.procedure.values import equal
 from guard.run.ladders import Action, Rung, always
 from guard.run.messages import Close, Ended, Finish, Message, Open, Strategy, Target, Text
-from guard.run.policy import Policy
+from guard.run.policy import ForceBy, Policy
 from guard.run.run import Run
 from guard.telemetry.observer import Observer, RunInfo, RunObserver
 from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, SHORT, Ability, NoClient, goes_on
@@ -42,15 +42,17 @@ class Plan:
     seed: int = 1
     tasks: tuple[Task, ...] = TASKS
 
-    def levels(self, *, grammar: bool) -> tuple[Level, ...]:
-        """The levels that are tried: how much of each line is given only a grammar can say."""
-        return (Level.NONE, Level.OPERANDS) if grammar else (Level.NONE,)
+    def ways(self, *, grammar: bool, prefill: bool) -> tuple[tuple[Level, ForceBy], ...]:
+        """Say what is tried: operands are given in prefixes or in a grammar, where the server can."""
+        nothing, lines = (Level.NONE, ForceBy.GRAMMAR), (Level.OPERANDS, ForceBy.LINES)
+        forced = (Level.OPERANDS, ForceBy.GRAMMAR)
+        return (nothing, *((lines,) if prefill else ()), *((forced,) if grammar else ()))
 
-    def most_requests(self, *, grammar: bool) -> int:
+    def most_requests(self, *, grammar: bool, prefill: bool) -> int:
         """Count the requests there may be: a line may be written by the guard, and the model goes on."""
         drawn = list(instances(self.tasks, self.runs, Random(self.seed)))  # noqa: S311 (a draw, no secret)
         one_level = sum(1 + ATTEMPTS + TRANSPORT + len(instance.steps) for instance in drawn)
-        return len(CONTINUATIONS) + 2 + one_level * len(self.levels(grammar=grammar))
+        return len(CONTINUATIONS) + 2 + one_level * len(self.ways(grammar=grammar, prefill=prefill))
 
 
 Progress = Callable[[int, int], None]  # requests for procedures that are answered, of how many
@@ -61,19 +63,22 @@ async def probe(upstream: Upstream, plan: Plan, progress: Progress = lambda _don
     stopwatch = Stopwatch(upstream)
     abilities = await _abilities(stopwatch, plan)
     offered = upstream.target.dialect is not None
-    levels = plan.levels(grammar=offered and abilities.grammar is Ability.WORKS)
-    total = len(levels) * plan.runs * len(plan.tasks)
+    ways = plan.ways(
+        grammar=offered and abilities.grammar is Ability.WORKS,
+        prefill=upstream.target.prefill and abilities.prefill is Ability.WORKS,
+    )
+    total = len(ways) * plan.runs * len(plan.tasks)
     seen: list[Seen] = []
     lines = 0
     stopwatch.forget()
-    for level in levels:
+    for level, by in ways:
         tries: list[Try] = []
         random = Random(plan.seed)  # noqa: S311 (a draw, no secret)
         for done, instance in enumerate(instances(plan.tasks, plan.runs, random)):
             progress(len(seen) * plan.runs * len(plan.tasks) + done, total)
-            tries += await _tries(stopwatch, instance, level, plan)
+            tries += await _tries(stopwatch, instance, calibration(level, by), plan)
         lines += len(tries)
-        seen.append(Seen(level=level, tries=tuple(tries)))
+        seen.append(Seen(level=level, tries=tuple(tries), by=by))
     progress(total, total)
     return Measured(
         upstream=upstream.target.name,
@@ -166,7 +171,7 @@ class _Asking:
 # --- how well the model does -----------------------------------------------------------------------
 
 
-def calibration(level: Level) -> Policy:
+def calibration(level: Level, by: ForceBy = ForceBy.GRAMMAR) -> Policy:
     """Give the policy that measures: a wrong line is tried again, scaffolded, and then repaired."""
     ladder = (Rung(Action.RESUME, RETRIES), Rung(Action.SCAFFOLD, 1), Action.REPAIR, Action.REJECT)
     return Policy(
@@ -174,15 +179,15 @@ def calibration(level: Level) -> Policy:
         transport_retries=TRANSPORT,
         rules=always(ladder),
         force=level,
+        force_by=by,
         output_tokens=TOKENS,
         seconds=SECONDS,
         deliver="hold_all",
     )
 
 
-async def _tries(upstream: Stopwatch, instance: Instance, level: Level, plan: Plan) -> Sequence[Try]:
+async def _tries(upstream: Stopwatch, instance: Instance, policy: Policy, plan: Plan) -> Sequence[Try]:
     """Carry one request out; give the lines that the model wrote."""
-    policy = calibration(level)
     target = upstream.target_for(plan.model)
     gauge = Gauge(instance)
     program = instance.job.program

@@ -2,8 +2,10 @@
 
 The reference is a procedure of 95 steps that can be computed, as different as those that were measured.
 
-    force, compute   the level at which most first tries were right. Where even there more than one step in
-                     twenty would have to be repaired, the guard computes: the model only decides.
+    force, force_by  the level at which most first tries were right; line by line where that is clearly better
+                     than a grammar, or there is none.
+    compute          `guard` where even there more than one step in twenty would have to be repaired: the
+                     model only decides.
     attempts_per_step  the least number r of retries with which 99 % of the requests need no other action,
                      (1 - e e'^r)^95 >= 0.99 with the chances e of a wrong first try and e' of a wrong retry;
                      at most 3: what three retries do not mend, a fourth seldom does.
@@ -17,7 +19,7 @@ The reference is a procedure of 95 steps that can be computed, as different as t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Any, Final
@@ -29,6 +31,7 @@ from guard.bench.player import Habits, Pace
 from guard.bench.simulate import Scenario, Simulation, simulate
 from guard.bench.tasks import DECIDED, Skill
 from guard.config.policies import PolicySettings
+from guard.run.policy import ForceBy
 from guard.upstream.abilities import Ability
 
 STEPS: Final = 95
@@ -59,7 +62,7 @@ class Recommendation:
 
 def recommend(measured: Measured, *, steps: int = STEPS, runs: int = RUNS, seed: int = 1) -> Recommendation:
     """Choose a policy. The same measurements give the same one."""
-    seen = max(reversed(measured.seen), key=_first_tries)  # of equal ones, the more that is given
+    seen = _best(measured)
     keys: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for key, value, reason in _choices(measured, seen, steps):
@@ -78,9 +81,27 @@ def recommend(measured: Measured, *, steps: int = STEPS, runs: int = RUNS, seed:
     )
 
 
-def _first_tries(seen: Seen) -> float:
-    """Give the mean chance of a right first try over the kinds of steps that can be computed."""
-    estimates = [seen.rate(Way.FIRST, [skill]).estimate for skill in seen.computed]
+def _best(measured: Measured) -> Seen:
+    """Find what most first tries were right with, of equal ones the more that is given.
+
+    Only kinds of steps count that the model wrote in every way. Lines take a request each: where there is a
+    grammar they must be clearly better than it.
+    """
+    shared = [
+        skill for skill in measured.seen[0].computed if all(skill in one.skills for one in measured.seen)
+    ]
+    best = max(reversed(measured.seen), key=lambda seen: _first_tries(seen, shared))
+    last = measured.seen[-1]  # the grammar, if there is one
+    if best.by is ForceBy.LINES and last.by is not ForceBy.LINES:
+        return best if _first_tries(best, shared) > _first_tries(last, shared) + CLEARLY else last
+    return best
+
+
+def _first_tries(seen: Seen, skills: Sequence[Skill] | None = None) -> float:
+    """Give the mean chance of a right first try over the kinds of steps that can be computed, or some."""
+    estimates = [
+        seen.rate(Way.FIRST, [skill]).estimate for skill in (seen.computed if skills is None else skills)
+    ]
     return math.fsum(estimates) / len(estimates) if estimates else 0.0
 
 
@@ -98,8 +119,10 @@ def _choices(measured: Measured, seen: Seen, steps: int) -> Iterable[_Choice]:
             f"{left:.0%} of the steps would have to be repaired: only let the model decide",
         )
     else:
-        if measured.abilities.grammar is Ability.WORKS:
+        if len(measured.seen) > 1:
             yield "force", seen.level.value, f"right at the first try: {_compared(measured)}"
+        if seen.by is ForceBy.LINES:
+            yield "force_by", seen.by.value, "operands are given line by line, which takes a request each"
         why = f"right at the first try {first:.1%}, at a retry {retry:.0%} (estimates)"
         yield "attempts_per_step", retries, why
         yield from _rules(retry, scaffold)
@@ -124,7 +147,7 @@ def _scaffold(seen: Seen) -> float | None:
 
 
 def _compared(measured: Measured) -> str:
-    return ", ".join(f"{_first_tries(seen):.1%} at `{seen.level.value}`" for seen in measured.seen)
+    return ", ".join(f"{_first_tries(seen):.1%} at `{seen.name}`" for seen in measured.seen)
 
 
 def _retries(wrong: float, again: float, steps: int) -> int:

@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace, out: Terminal) -> int:
         raise ConfigError([("--out", f"there is no folder {str(arguments.out.parent)!r}")])
     plan = Plan(model=model, runs=arguments.runs, seed=arguments.seed)
     if not arguments.json:
-        most = plan.most_requests(grammar=upstream.target.dialect is not None)
+        target = upstream.target
+        most = plan.most_requests(grammar=target.dialect is not None, prefill=target.prefill)
         out.line(f"model {model} on upstream {upstream.target.name}: at most {most} short requests")
     measured = asyncio.run(_measure(upstream, plan, out, quiet=arguments.json))
     advice = recommend(measured, steps=arguments.steps, seed=arguments.seed)
@@ -111,7 +112,7 @@ def _print(measured: Measured, advice: Recommendation, out: Terminal) -> None:
         f"stream_options {able.stream_options}"
     )
     for seen in measured.seen:
-        out.heading(f"force: {seen.level.value}")
+        out.heading(f"force: {seen.name}")
         out.line(f"{'':10} {'first try':>12} {'retry':>12} {'scaffolded':>12}")
         for skill in seen.skills:
             rates = " ".join(f"{shown(seen.rate(way, [skill])):>12}" for way in Way)
@@ -144,7 +145,7 @@ def _json(arguments: argparse.Namespace, measured: Measured, advice: Recommendat
             "stream_options": able.stream_options.value,
         },
         "levels": {
-            seen.level.value: {
+            seen.name: {
                 "steps": {
                     skill.value: {way.value: _rate(seen.rate(way, [skill])) for way in Way}
                     for skill in seen.skills

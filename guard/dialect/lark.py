@@ -55,13 +55,15 @@ class Narrowed:
     `grammar` is None at level `none` and where there is nothing to write. `given` are the paths of the
     lines whose operands stand in the grammar or in the prefix. `last` is the path of the last step
     that the grammar covers, "" where it covers none; `complete` says that it goes on to `@end`. A
-    generation that is not complete ends by itself behind `last`, to be opened again.
+    generation that is not complete ends by itself behind `last`, to be opened again. `capped` says that one
+    that is goes on behind `MAX_LINES` lines open in shape, though more is known.
     """
 
     grammar: Grammar | None
     given: frozenset[str]
     last: str
     complete: bool
+    capped: bool = False
 
 
 def narrow(
@@ -125,6 +127,7 @@ def narrow(
         given=frozenset(given),
         last=steps[-1].path if steps else "",
         complete=complete,
+        capped=undetermined and len(steps) == MAX_LINES,
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 from guard.dialect.gbnf import gbnf
 from guard.dialect.json_schema import json_schema
 from guard.dialect.lark import lark_text
 from guard.dialect.regex import regex
 from guard.dialect.tree import Grammar
+
+MAX_CHARACTERS: Final = 200_000  # what is longer no server need take
 
 
 class Dialect(StrEnum):
@@ -25,7 +27,12 @@ class Dialect(StrEnum):
 
 
 def written(grammar: Grammar, dialect: Dialect) -> str | None:
-    """Write a grammar in a notation; None where the notation cannot say it."""
+    """Write a grammar in a notation; None where the notation cannot say it, or not in `MAX_CHARACTERS`."""
+    text = _text(grammar, dialect)
+    return None if text is None or len(text) > MAX_CHARACTERS else text
+
+
+def _text(grammar: Grammar, dialect: Dialect) -> str | None:
     match dialect:
         case Dialect.LARK:
             return lark_text(grammar)

@@ -79,6 +79,7 @@ def ask(
         messages=made.messages,
         prefix=made.prefix,
         grammar=made.grammar,
+        loosened=made.loosened,
         max_tokens=following.max_tokens if room is None else room,
         temperature=retry.temperature(policy, asked, tries),
         top_p=job.top_p,

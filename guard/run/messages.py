@@ -9,6 +9,7 @@ from typing import Literal
 
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
+from guard.dialect.line import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError
 from guard.procedure.model import StepKind
@@ -205,6 +206,7 @@ class Open:
     model: str = ""
     last: bool = False  # there is no further upstream that the run could go to
     stop: tuple[str, ...] = ()
+    loosened: Level | None = None  # the grammar's, where its notation cannot say what was asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

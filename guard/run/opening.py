@@ -21,6 +21,7 @@ from guard.trace import render
 from guard.wire.chat import text_of
 
 CHARACTERS_PER_TOKEN: Final = 4  # in English, about
+_LOOSER: Final = {Level.VALUES: Level.OPERANDS, Level.OPERANDS: Level.SHAPE, Level.SHAPE: Level.NONE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,7 @@ class Opening:
     turn: bool
     one_line: bool = False
     cell: int | None = None
+    loosened: Level | None = None  # of the grammar, where its notation could not say what was asked for
 
     @property
     def tokens(self) -> int:
@@ -119,7 +121,7 @@ def opening(
     tail = (scaffold or render.stub(due)) if prefill else ""
     if prefill or members is not None:
         progress.open_frame()
-    grammar, given, stop = schema or _grammar(job, progress, target, level, tail)
+    grammar, given, stop, at = schema or _grammar(job, progress, target, level, tail)
     if one_by_one and grammar is None:
         return _one_line(job, progress, due, level, reason)
     if level is Level.VALUES:
@@ -137,6 +139,7 @@ def opening(
         given=given if scaffold is None else given | {due.path},
         stop=stop,
         turn=not prefill and (members is None or messages is not job.messages),
+        loosened=at if at is not level and target.dialect is not None else None,
     )
 
 
@@ -161,10 +164,13 @@ def _one_line(job: Job, progress: Progress, due: Expected, level: Level, reason:
 
 def _grammar(
     job: Job, progress: Progress, target: Target, level: Level, tail: str
-) -> tuple[str | None, frozenset[str], str]:
-    """Narrow the grammar; give it with the paths whose operands it writes out and where it stops."""
+) -> tuple[str | None, frozenset[str], str, Level]:
+    """Narrow the grammar; give it with the paths whose operands it writes out, where it stops, and its level.
+
+    That is the next looser one where the notation cannot say it, and `none` where it cannot at any.
+    """
     if target.dialect is None or level is Level.NONE:
-        return None, frozenset(), ""
+        return None, frozenset(), "", level
     narrowed = narrow(
         job.program,
         job.inputs,
@@ -175,13 +181,14 @@ def _grammar(
         prefix_tail=tail,
     )
     if narrowed.grammar is None:
-        return None, narrowed.given, "" if narrowed.complete else narrowed.last
+        return None, narrowed.given, "" if narrowed.complete else narrowed.last, level
     room = target.thoughts and not target.prefill and target.dialect is not Dialect.JSON_SCHEMA
     grammar = behind_thoughts(narrowed.grammar, begun=target.thinks) if room else narrowed.grammar
     text = written(grammar, target.dialect)
     if text is None:
-        return None, frozenset(), ""
-    return text, narrowed.given, "" if narrowed.complete else narrowed.last
+        return _grammar(job, progress, target, _LOOSER[level], tail)
+    at = Level.SHAPE if narrowed.capped else level
+    return text, narrowed.given, "" if narrowed.complete else narrowed.last, at
 
 
 def _instructed(job: Job, reason: Reason) -> tuple[Message, ...]:

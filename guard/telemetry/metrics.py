@@ -25,6 +25,7 @@ from prometheus_client import (
 )
 
 from guard.check.verdict import Judgement, Kind, Violation
+from guard.dialect.line import Level
 from guard.procedure.model import StepKind
 from guard.run.messages import (
     Close,
@@ -63,6 +64,7 @@ UNBOUND: Final = (Outcome.PASSTHROUGH, Outcome.ERROR, Outcome.CANCELLED)
 STOPPED: Final = frozenset({Outcome.ERROR, Outcome.CANCELLED})
 
 TOKEN_TYPES: Final = ("input", "output")
+LOOSENED: Final = (Level.OPERANDS, Level.SHAPE, Level.NONE)
 VOTES: Final = ("agreed", "outvoted")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
@@ -115,6 +117,7 @@ class _Procedure:
         self.answer_position = metrics.answer_position.labels(name) if kinds else None
         self.votes = _Children(metrics.votes, name, product(VOTES if kinds else ()))
         self.voted = _Children(metrics.voted, name, product(Margin if kinds else ()))
+        self.loosened = _Children(metrics.loosened, name, product(LOOSENED if kinds else ()))
         self.saved = metrics.saved.labels(name)
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
@@ -161,6 +164,12 @@ class Metrics(Observer):
             "procedure",
             "strategy",
             "result",
+        )
+        self.loosened = self._counter(
+            "stepguard_grammar_loosened",
+            "Generations whose grammar could not be written at the level asked for, by the level it had.",
+            "procedure",
+            "level",
         )
         self.steps = self._counter(
             "stepguard_steps",
@@ -365,6 +374,8 @@ class _RunMetrics(RunObserver):
         self._delivered = False
 
     def opened(self, command: Open) -> None:
+        if command.loosened is not None:
+            self._procedure.loosened[command.loosened,].inc()
         self._opened[command.generation] = (command.strategy, command.model)
 
     def closed(self, command: Close) -> None:

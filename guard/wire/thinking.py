@@ -34,6 +34,7 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
 
 SPACE: Final = 64  # characters of white space, at most, that go with the block behind them
 
+_FIRST: Final = "<[◁"  # characters that tags begin with
 _BLANK: Final = " \t\r\n"
 _STARTS: Final = "@{0123456789"  # of a line of a trace, or of an object that holds one
 
@@ -48,9 +49,9 @@ class _State(Enum):
 class Thinking:
     """Reads one answer. `begun`: the prompt has opened a block, which the answer goes on with."""
 
-    def __init__(self, *, begun: bool = False, tags: tuple[tuple[str, str], ...] = TAGS) -> None:
+    def __init__(self, *, begun: bool = False) -> None:
         self._state = _State.THINKING if begun else _State.LEAD
-        self._pairs = {opening.lower(): closing.lower() for opening, closing in tags}
+        self._pairs = {opening.lower(): closing.lower() for opening, closing in TAGS}
         self._either = tuple(self._pairs) + tuple(self._pairs.values())
         self._tag = _any_of(self._either)
         self._opening = _any_of(tuple(self._pairs))
@@ -204,5 +205,5 @@ def _partial(text: str, tags: tuple[str, ...]) -> int:
     """How many of the last characters may be the beginning of a tag."""
     longest = min(len(text), max(map(len, tags)) - 1)
     tail = text[len(text) - longest :].lower()
-    lengths = range(len(tail), 0, -1)
-    return next((n for n in lengths if any(tag.startswith(tail[-n:]) for tag in tags)), 0)
+    begins = (n for n in range(len(tail), 0, -1) if tail[-n] in _FIRST)
+    return next((n for n in begins if any(tag.startswith(tail[-n:]) for tag in tags)), 0)

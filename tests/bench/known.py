@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -158,13 +159,18 @@ class KnownUpstream:
         except ValueError as error:
             raise UpstreamStatusError(str(error), upstream_status=400) from None
         tokens = 0
-        for line in answer:
+        for line in stopped(answer, command.stop):
             tokens += 8
             yield Text(line, 8)
         yield Ended("stop", Usage(completion=tokens, estimated=not self.known.usage))
 
     def forward(self, request: object, *, client: ClientCall) -> Any:
         raise NotImplementedError
+
+
+def stopped(answer: Iterator[str], stop: Sequence[str]) -> Iterator[str]:
+    """Write no more than a line where that is asked for; the text at which a server stops is left out."""
+    return (line.removesuffix("\n") for line in islice(answer, 1)) if stop else answer
 
 
 @asynccontextmanager
@@ -179,6 +185,7 @@ async def known_server(known: Known) -> AsyncIterator[str]:
             except ValueError as error:
                 await connection.send(whole("400 Bad Request", json.dumps({"error": str(error)}).encode()))
                 continue
+            answer = stopped(answer, body.get("stop", ()))
             usage = [USAGE] if known.usage else []
             await connection.stream(*(said(line) for line in answer), said(None, "stop"), *usage, DONE)
 

@@ -13,14 +13,14 @@ import pytest
 from lark import Lark
 from lark.exceptions import LarkError
 
-from guard.bench.measured import Measured, Way
+from guard.bench.measured import Measured, Rate, Way
 from guard.bench.probe import Plan, probe
 from guard.bench.tasks import DECIDED, TASKS, Skill, instances, program_of
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict
-from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamConnectError
+from guard.run.policy import ForceBy
 from guard.trace import render
 from guard.upstream.abilities import GRAMMARS, ODD, Ability
 from guard.upstream.http import HttpUpstream
@@ -45,7 +45,9 @@ def near(right: int, of: int, chance: float) -> bool:
 
 @pytest.mark.parametrize("prefill", [True, False])
 def test_the_chances_of_a_model_are_found(prefill: bool) -> None:
-    known = Known(Plan(model="m", runs=60), CHANCES, of={Skill.LOOKUP: 0.4, Skill.JUDGE: 0.6})
+    known = Known(
+        Plan(model="m", runs=60), CHANCES, of={Skill.LOOKUP: 0.4, Skill.JUDGE: 0.6}, continues=False
+    )
     measured = measure(known, prefill=prefill)
     [seen] = measured.seen
     assert set(seen.skills) == set(Skill)
@@ -60,7 +62,7 @@ def test_the_chances_of_a_model_are_found(prefill: bool) -> None:
 
 
 def test_a_wrong_decision_that_may_stand_counts_as_wrong() -> None:
-    known = Known(Plan(model="m", runs=20), dict.fromkeys(Way, 1.0), of={Skill.JUDGE: 0.0})
+    known = Known(Plan(model="m", runs=20), dict.fromkeys(Way, 1.0), of={Skill.JUDGE: 0.0}, continues=False)
     [seen] = measure(known).seen
     assert seen.rate(Way.FIRST, [Skill.JUDGE]).right == 0
     assert seen.rate(Way.FIRST, COMPUTED).share == 1
@@ -68,20 +70,29 @@ def test_a_wrong_decision_that_may_stand_counts_as_wrong() -> None:
 
 
 def test_prose_counts_as_a_wrong_line_outside_the_format() -> None:
-    known = Known(Plan(model="m", runs=20), CHANCES, prose=1.0)
+    known = Known(Plan(model="m", runs=20), CHANCES, prose=1.0, continues=False)
     [seen] = measure(known).seen
     share = seen.in_format.share
     assert share is not None
     assert 0.5 < share < 0.95
 
 
-def test_operands_are_given_only_where_a_grammar_works() -> None:
+def test_operands_are_given_in_prefixes_and_where_one_works_in_a_grammar() -> None:
     plan = Plan(model="m", runs=1)
     without = measure(Known(plan, dict.fromkeys(Way, 1.0)))
-    assert [seen.level for seen in without.seen] == [Level.NONE]
+    assert [seen.name for seen in without.seen] == ["none", "operands by lines"]
     assert without.abilities.grammar is without.abilities.bad_grammar is Ability.UNTRIED
     known = Known(plan, dict.fromkeys(Way, 1.0), grammars=True)
-    assert [seen.level for seen in measure(known).seen] == [Level.NONE, Level.OPERANDS]
+    assert [seen.name for seen in measure(known).seen] == ["none", "operands by lines", "operands"]
+
+
+def test_line_by_line_the_chances_are_found_as_well_but_of_what_is_copied() -> None:
+    known = Known(Plan(model="m", runs=60), CHANCES, grammars=False)
+    none, lines = measure(known).seen
+    assert Skill.RETURN in none.skills
+    rate = lines.rate(Way.FIRST, COMPUTED)
+    assert near(rate.right, rate.of, 0.8)
+    assert lines.in_format.share == 1
 
 
 def over_http(known: Known, kind: str = "llama.cpp") -> Measured:
@@ -100,10 +111,12 @@ def test_over_http_the_chances_are_found_as_well() -> None:
     known = Known(Plan(model="m", runs=10), CHANCES, grammars=True)
     measured = over_http(known)
     assert measured.upstream == "served"
-    assert [seen.level for seen in measured.seen] == [Level.NONE, Level.OPERANDS]
-    rate = measured.seen[0].rate(Way.FIRST, COMPUTED) + measured.seen[1].rate(Way.FIRST, COMPUTED)
+    assert [seen.name for seen in measured.seen] == ["none", "operands by lines", "operands"]
+    rate = sum(
+        (seen.rate(Way.FIRST, COMPUTED) for seen in measured.seen if seen.by is ForceBy.GRAMMAR), Rate()
+    )
     assert near(rate.right, rate.of, 0.8)
-    assert measured.requests <= known.plan.most_requests(grammar=True)
+    assert measured.requests <= known.plan.most_requests(grammar=True, prefill=True)
     assert measured.tokens > 0
     assert measured.first_s > 0
 
@@ -139,7 +152,7 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
 def test_progress_is_told_from_the_first_request_to_the_last() -> None:
     told: list[tuple[int, int]] = []
     plan = Plan(model="m", runs=2, tasks=TASKS[:2])
-    upstream = KnownUpstream(Known(plan, dict.fromkeys(Way, 1.0)))
+    upstream = KnownUpstream(Known(plan, dict.fromkeys(Way, 1.0), continues=False))
     asyncio.run(probe(upstream, plan, lambda done, of: told.append((done, of))))
     assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
@@ -207,8 +220,9 @@ def test_the_embedded_model_is_measured() -> None:
     assert measured.abilities.grammar is Ability.WORKS
     assert measured.abilities.bad_grammar is Ability.REFUSED
     assert measured.abilities.stream_options is Ability.WORKS
-    assert [seen.level for seen in measured.seen] == [Level.NONE, Level.OPERANDS]
-    none, operands = (seen.rate(Way.FIRST) for seen in measured.seen)
+    assert [seen.name for seen in measured.seen] == ["none", "operands by lines", "operands"]
+    none, lines, operands = (seen.rate(Way.FIRST) for seen in measured.seen)
+    assert lines.of >= 5
     assert none.of >= 5
     assert operands.of >= 5
     assert 0 < measured.first_s < took

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from guard.check.verdict import Kind
 from guard.config import load_config
 from guard.config.policies import PolicySettings
 from guard.dialect.lark import Level
-from guard.run.policy import Policy
+from guard.run.policy import ForceBy, Policy
 from guard.upstream.abilities import Ability
 
 WORKS, UNTRIED = Ability.WORKS, Ability.UNTRIED
@@ -38,6 +39,7 @@ def seen(
     scaffold: tuple[int, int] = (0, 0),
     *,
     level: Level = Level.NONE,
+    by: ForceBy = ForceBy.GRAMMAR,
     decided: Mapping[Skill, tuple[int, int]] | None = None,
     kind: Kind = Kind.WRONG_VALUE,
 ) -> Seen:
@@ -47,7 +49,7 @@ def seen(
     found += tries(Skill.ASSIGN, Way.RETRY, *retry) + tries(Skill.ASSIGN, Way.SCAFFOLD, *scaffold)
     for skill, rate in (decided or {}).items():
         found += tries(skill, Way.FIRST, *rate)
-    return Seen(level=level, tries=found)
+    return Seen(level=level, tries=found, by=by)
 
 
 def measured(*levels: Seen, grammar: Ability = UNTRIED, **changes: Any) -> Measured:
@@ -211,3 +213,27 @@ def test_the_same_measurements_give_the_same_advice() -> None:
     first, second = (recommend(found, steps=10, runs=30) for _ in range(2))
     assert isinstance(first, Recommendation)
     assert first == second
+
+
+def by_lines(right: int) -> Seen:
+    """What was seen line by line: what is copied, such as the answer, the guard writes."""
+    made = seen((right, 20), retry=(20, 20), level=Level.OPERANDS, by=ForceBy.LINES)
+    return replace(made, tries=tuple(one for one in made.tries if one.skill is not Skill.RETURN))
+
+
+def test_lines_are_recommended_where_there_is_no_grammar_and_more_of_them_are_right() -> None:
+    none = seen((10, 20), retry=(20, 20))
+    found = keys(none, by_lines(19))
+    assert (found["force"], found["force_by"]) == ("operands", "lines")
+    worse = keys(seen((19, 20), retry=(20, 20)), by_lines(10))
+    assert worse["force"] == "none"
+    assert "force_by" not in worse
+
+
+@pytest.mark.parametrize(("grammar", "lines", "by"), [(18, 19, None), (14, 19, "lines"), (19, 10, None)])
+def test_a_grammar_is_recommended_unless_lines_are_clearly_better(
+    grammar: int, lines: int, by: str | None
+) -> None:
+    forced = seen((grammar, 20), retry=(20, 20), level=Level.OPERANDS)
+    found = keys(seen((5, 20)), by_lines(lines), forced, grammar=WORKS)
+    assert (found["force"], found.get("force_by")) == ("operands", by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +14,7 @@ from guard.dialect.tree import Grammar, Literal
 from guard.procedure.execute import reference
 from guard.procedure.load import load
 from guard.wire.thinking import Thinking
+from tests.dialect.engines import Llama, LLGuidance, XGrammar
 from tests.dialect.readers import assert_refuses_at, assert_takes, behind, narrowed
 from tests.dialect.texts import EVERYTHING, INVOICE
 
@@ -76,3 +78,25 @@ def test_every_notation_for_text_says_it(dialect: Dialect) -> None:
     text = written(behind_thoughts(Grammar(Literal("1 a = 3\n"), {})), dialect)
     assert text is not None
     assert "think>" in text
+
+
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("begun", [False, True])
+def test_the_makers_own_readers_take_it(begun: bool) -> None:
+    grammar, text = taken(INVOICE, Level.OPERANDS, 0)
+    front = ("" if begun else "<think>") + "\nhm: 3 < 4 é\n@begin p aaaaaa\n</think>\n\n"
+    room = behind_thoughts(grammar, begun=begun)
+    readers: dict[Dialect, Callable[[str], Llama | LLGuidance | XGrammar]] = {
+        Dialect.GBNF: Llama,
+        Dialect.LLGUIDANCE: LLGuidance.lark,
+        Dialect.LARK: XGrammar.lark,
+        Dialect.XGRAMMAR: XGrammar.ebnf,
+    }
+    size = len((front + text).encode())
+    for dialect, reader in readers.items():
+        said = written(room, dialect)
+        assert said is not None
+        assert reader(said).reach(front + text) == (size, True), dialect
+        cut = len(front.encode()) + text.index("\n") + 1
+        wrong = front + text.replace("\n1 ", "\n9 ", 1)
+        assert reader(said).reach(wrong) == (cut, False), dialect

@@ -110,6 +110,19 @@ def test_what_an_answer_shows_is_counted(tmp_path: Path, text: str, result: str)
     assert results(tmp_path, completion(text)) == {result: 1}
 
 
+THOUGHT = f"Maybe s1 = 6?\n{WRONG_FRAMED}\nThe answer is **39**.\n"
+
+
+@pytest.mark.parametrize("said_behind", [TRACE.replace("{nonce}", "3fa92c"), PROSE])
+@pytest.mark.parametrize("tag", ["think", "reasoning"])
+def test_thoughts_are_no_steps_and_no_answers(tmp_path: Path, said_behind: str, tag: str) -> None:
+    text = f"<{tag}>\n{THOUGHT}</{tag}>\n\n{said_behind}"
+    assert results(tmp_path, completion(text)) == {"passed": 1}
+    assert results(tmp_path, completion(said_behind, reasoning_content=THOUGHT)) == {"passed": 1}
+    assert results(tmp_path, completion(f"<{tag}>\n{said_behind}")) == {"no_text": 1}
+    assert results(tmp_path, completion(f"{THOUGHT}\n{said_behind}")) != {"passed": 1}
+
+
 def test_violations_steps_and_answers_are_counted_apart_from_those_of_enforced_requests(
     tmp_path: Path,
 ) -> None:

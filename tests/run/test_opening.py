@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
+import pytest
+
 from guard.dialect.lark import Level
+from guard.dialect.notation import Dialect
 from guard.procedure.expected import Expected
 from guard.procedure.types import Value
 from guard.run.lines import scaffold_cell
@@ -38,6 +42,62 @@ def progress(*lines: str) -> Progress:
 def due(made: Progress) -> Expected:
     assert made.expected is not None
     return made.expected
+
+
+AMOUNT: Final = 10**19 + 7
+TERMS: Final = " + ".join("a" * 40)
+LONG: Final = f"""\
+procedure long(xs: list of int, a: int, note: text) -> int
+  t = 0
+  for x in xs at most 300
+    t = x + {TERMS}
+  extract ys: list of int from note
+  for y in ys at most 5
+    t = t + y
+  return t
+"""
+
+
+@pytest.mark.parametrize(
+    ("dialect", "passes", "level"),
+    [
+        (Dialect.JSON_SCHEMA, 300, Level.SHAPE),
+        (Dialect.JSON_SCHEMA, 3, None),
+        (Dialect.GBNF, 300, Level.SHAPE),
+        (Dialect.GBNF, 3, None),
+        (Dialect.REGEX, 3, Level.NONE),  # a loop of an unknown number of passes
+    ],
+)
+def test_what_a_notation_cannot_say_is_said_at_the_next_looser_level(
+    dialect: Dialect, passes: int, level: Level | None
+) -> None:
+    inputs: dict[str, Value] = {"xs": (1,) * passes, "a": AMOUNT, "note": "1"}
+    made = Progress(program(LONG), inputs, NONCE)
+    target = replace(DIALOGUE, dialect=dialect)
+    opened = opening(job(LONG, inputs), made, target, Level.OPERANDS, NO_REASON)
+    assert opened.loosened is level
+    assert (opened.grammar is None) is (level is Level.NONE)
+    first = " + ".join(str(AMOUNT) for _ in range(40))
+    assert opened.grammar is None or (first in opened.grammar) is (level is None)
+    assert (opened.given == frozenset()) is (level is not None)
+
+
+@pytest.mark.parametrize(("passes", "level"), [(450, Level.SHAPE), (3, None)])
+def test_more_lines_than_a_grammar_writes_out_are_open_in_shape(passes: int, level: Level | None) -> None:
+    text = (
+        "procedure p(xs: list of int) -> int\n  t = 0\n  for x in xs at most 500\n    t = t + x\n  return t\n"
+    )
+    inputs: dict[str, Value] = {"xs": (1,) * passes}
+    made = Progress(program(text), inputs, NONCE)
+    for prefill, loosened in ((True, None), (False, level)):
+        target = replace(DIALOGUE, dialect=Dialect.GBNF, prefill=prefill)
+        opened = opening(job(text, inputs), made, target, Level.OPERANDS, NO_REASON)
+        assert opened.loosened is loosened
+        assert opened.grammar is not None
+
+
+def test_where_no_grammar_is_taken_none_is_loosened() -> None:
+    assert opening(job(BILL, INPUTS), progress(), DIALOGUE, Level.OPERANDS, NO_REASON).loosened is None
 
 
 def test_a_decision_is_not_scaffolded() -> None:

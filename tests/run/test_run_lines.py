@@ -56,7 +56,6 @@ from tests.strategies import Sample, samples
 from tests.traces import Case, cases
 
 AUTO: Final = Policy(force_by=ForceBy.AUTO)
-LINES: Final = Policy(force_by=ForceBy.LINES)
 BEGIN: Final = f"@begin sums {NONCE}\n"
 
 
