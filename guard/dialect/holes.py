@@ -43,7 +43,12 @@ _HEX = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 # What may stand in a JSON string: any character but these as itself, the rest escaped.
 _PLAIN = Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\")), negated=True)
 _SHORT = Chars(tuple((char, char) for char in '"\\/bfnrt'))
-_ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), Repeat(_HEX, 4, 4))))
+# No half of a surrogate pair: alone it is no character, and a pair is written as the character itself.
+_CODE = choice(
+    sequence(Chars((("0", "9"), ("a", "c"), ("e", "f"), ("A", "C"), ("E", "F"))), Repeat(_HEX, 3, 3)),
+    sequence(Chars((("d", "d"), ("D", "D"))), Chars((("0", "7"),)), Repeat(_HEX, 2, 2)),
+)
+_ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), _CODE)))
 _CHAR = Terminal("char", choice(_PLAIN, _ESCAPED))
 
 
