@@ -231,7 +231,7 @@ def play_rejected(observer: Observer) -> None:
 def play_timed_out(observer: Observer) -> None:
     run = observer.run_started(info(stream=False))
     run.opened(opened(model="a-model-nobody-configured"))
-    run.closed(closed(1, Result.TIMEOUT, completion=0))
+    run.closed(replace(closed(1, Result.TIMEOUT, completion=0), ignored=True))
     error = RunError(status=504, type="upstream_error", code="upstream_timeout", message="too slow")
     run.finished(finished(Outcome.ERROR, error=error, s2=StepClass.MISSING, s3=StepClass.MISSING), 60.0)
 
@@ -275,6 +275,7 @@ def play_all(observer: Observer) -> None:
         observer.breaker_changed("main", state)
     for reason in ("breaker", "budget"):
         observer.upstream_spared("main", reason)
+    observer.grammar_refused("main")
 
 
 def _write(run: RunObserver, paths: Iterable[str]) -> None:

@@ -19,7 +19,9 @@ from guard.run.messages import StepClass, Target
 from guard.run.opening import NO_REASON, Job, opening
 from guard.run.progress import Progress
 from guard.trace import render
+from guard.upstream.capabilities import Place
 from guard.upstream.proven import refused
+from guard.upstream.request import grammar_fields
 
 DESCRIPTION: Final = """\
 Prints the grammar that a generation would be sent behind a step, byte for byte but for the nonce. Where the
@@ -94,8 +96,8 @@ def _sent(dialect: str, grammar: str) -> str:
     """Give the text as it stands in a request."""
     if dialect != OPENAI:
         return grammar
-    form = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
-    return json.dumps(form, indent=2, ensure_ascii=False)
+    fields = grammar_fields(Place.CUSTOM_TOOL, Dialect.LARK, grammar)
+    return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
 def _progress(job: Job, decisions: Mapping[str, Value], arguments: argparse.Namespace) -> Progress:

@@ -184,6 +184,10 @@ class PolicySettings(Section):
         default=Level.OPERANDS,
         description="how much of each line is given to the model; `values`: all that can be computed",
     )
+    without_grammar: bool = Field(
+        default=True,
+        description="whether a request that a server refuses is sent once more without its grammar",
+    )
     force_by: ForceBy = Field(
         default=ForceBy.AUTO,
         description=(
@@ -254,6 +258,7 @@ class PolicySettings(Section):
             seconds=self.seconds,
             deliver="hold_step" if self.deliver == "hold_step" else "hold_all",
             tolerant=self.tolerant,
+            without_grammar=self.without_grammar,
             race=self.race,
             relay_thoughts=self.reasoning == "relay",
             votes=None if self.votes is None else Votes(ahead=self.votes.ahead, most=self.votes.most),

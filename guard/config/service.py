@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
+from time import monotonic
 
 from guard.config.inherit import DEFAULT_POLICY
 from guard.config.policies import PolicySettings
@@ -23,6 +24,7 @@ from guard.errors import ConfigError, ConversationError
 from guard.procedure.execute import Program
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
+from guard.run.messages import Target
 from guard.run.policy import Policy
 from guard.telemetry import spans
 from guard.telemetry.metrics import Metrics
@@ -34,7 +36,9 @@ from guard.upstream.base import Upstream
 from guard.upstream.breaker import Breaker
 from guard.upstream.budget import RetryBudget
 from guard.upstream.model import resolve
+from guard.upstream.refusals import Refusals
 from guard.upstream.spared import SILENT_S, SparedUpstream
+from guard.upstream.unforced import UnforcedUpstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,7 @@ class Instructed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Made once and never changed; a request keeps the one it started with."""
+    """Made once and never changed but for what is remembered of upstreams; a request keeps its own."""
 
     config: Config
     procedures: Mapping[Form, Mapping[str, Instructed]]  # in the trace forms of the policies, by name
@@ -63,11 +67,17 @@ class Service:
     policies: Mapping[str, Enforced]
     observer: Observer
     metrics: Metrics
+    refusals: Refusals
 
     def upstream_names(self, route: Route | None) -> tuple[str, ...]:
         """Give the upstreams of a request, the first one first."""
         names = (route.upstream if route else None) or self.config.defaults.upstream
         return names or (next(iter(self.upstreams)),)
+
+    def forced(self, target: Target) -> Target:
+        """Give what a run must know of an upstream: it gets no grammar where it has just refused one."""
+        refuses = self.refusals.holds(target.name, target.model, monotonic())
+        return replace(target, dialect=None) if refuses else target
 
     async def start(self) -> None:
         """Get every upstream ready. Raises `UpstreamError` or `ConfigError`; nothing is left running then."""
@@ -101,6 +111,7 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
     Parser().feed("1 usual = 1\n?\n")  # compiles what reads traces: the first request shall not wait for it
     metrics = _metrics(config, programs, upstreams)
     observer = _observer(config, metrics, environment)
+    refusals = Refusals()
     policies = {
         name: _enforced(settings)
         for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
@@ -112,11 +123,13 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
             for form in {enforced.settings.trace for enforced in policies.values()}
         },
         upstreams={
-            name: _spared(upstream, config.upstreams[name], observer) for name, upstream in upstreams.items()
+            name: _spared(upstream, config.upstreams[name], observer, refusals)
+            for name, upstream in upstreams.items()
         },
         policies=policies,
         observer=observer,
         metrics=metrics,
+        refusals=refusals,
     )
 
 
@@ -181,11 +194,13 @@ def _address(settings: HttpUpstream | AzureUpstream) -> str:
     return settings.base_url if deployment is None else f"{settings.base_url}/deployments/{deployment}"
 
 
-def _spared(upstream: Upstream, settings: UpstreamSettings, observer: Observer) -> Upstream:
-    """Put an upstream behind a breaker and a retry budget of its own."""
+def _spared(
+    upstream: Upstream, settings: UpstreamSettings, observer: Observer, refusals: Refusals
+) -> Upstream:
+    """Put an upstream behind a breaker and a retry budget of its own, and a memory of refused grammars."""
     silent_s = settings.idle_s if isinstance(settings, ServedUpstream) else SILENT_S
     return SparedUpstream(
-        upstream,
+        UnforcedUpstream(upstream, observer, refusals),
         observer,
         breaker=Breaker(**settings.breaker.model_dump()),
         budget=RetryBudget(**settings.retry_budget.model_dump()),

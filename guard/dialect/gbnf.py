@@ -11,6 +11,9 @@ repeated is the name of a rule here, which counts as one.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import assert_never
 
 from guard.dialect.tree import (
@@ -25,21 +28,47 @@ from guard.dialect.tree import (
     Terminal,
     terminals,
 )
+from guard.dialect.workings import EXPRESSION, all_shared
 
 _HEXADECIMAL = re.compile(r"(\\x[0-9A-F]{2})([0-9A-Fa-f])")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
+_TABLE = str.maketrans(_ESCAPES)
 _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"}
 
 
 def gbnf(grammar: Grammar) -> str:
     """Write a grammar for llama.cpp; its start rule is `root`, and no other rule may have that name."""
-    bodies = [grammar.start, *grammar.rules.values()]
-    named = {terminal.name: terminal.node for body in bodies for terminal in terminals(body)}
-    rules = {"root": grammar.start, **grammar.rules, **named}
-    repeated: dict[Node, str] = {}
-    written = {name: _simple(node, repeated) for name, node in rules.items()}
-    written |= {name: node for node, name in repeated.items()}
-    return "".join(f"{name} ::= {_body(node)}\n" for name, node in written.items())
+    known = _shared() if EXPRESSION.name in grammar.rules else _NOTHING
+    repeated = dict(known.repeated)
+    own = {name: node for name, node in grammar.rules.items() if name not in known.texts}
+    starting = {"root": grammar.start, **own}
+    named = {terminal.name: terminal.node for body in starting.values() for terminal in terminals(body)}
+    bodies = {name: _body(_simple(node, repeated)) for name, node in starting.items()}
+    for name, node in {**known.named, **named}.items():
+        bodies[name] = known.texts.get(name) or _body(_simple(node, repeated))
+    texts = bodies | {name: known.texts[name] for name in grammar.rules if name in known.texts}
+    texts |= {name: _body(node) for node, name in repeated.items()}
+    return "".join(f"{name} ::= {text}\n" for name, text in texts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """The texts of rules that are the same in every grammar, the terminals in them, and what they repeat."""
+
+    texts: Mapping[str, str]
+    named: Mapping[str, Node]
+    repeated: Mapping[Node, str]
+
+
+_NOTHING = _Shared({}, {}, {})
+
+
+@cache
+def _shared() -> _Shared:
+    rules, repeated = all_shared(), dict[Node, str]()
+    named = {terminal.name: terminal.node for body in rules.values() for terminal in terminals(body)}
+    texts = {name: _body(_simple(node, repeated)) for name, node in {**rules, **named}.items()}
+    return _Shared(texts, named, repeated)
 
 
 def _simple(node: Node, repeated: dict[Node, str]) -> Node:
@@ -81,7 +110,7 @@ def _body(node: Node) -> str:
 def _atom(node: Node) -> str:
     match node:
         case Literal(text=text):
-            written = "".join(_escape(char, _ESCAPES) for char in text)
+            written = _string(text)
             apart = _HEXADECIMAL.sub(r'\1" "\2', written)
             return f'"{written}"' if apart == written else f'("{apart}")'
         case Chars(ranges=ranges, negated=negated):
@@ -105,6 +134,13 @@ def _inside(ranges: tuple[tuple[str, str], ...]) -> str:
 def _range(low: str, high: str) -> str:
     start = _escape(low, _CLASS_ESCAPES)
     return start if low == high else f"{start}-{_escape(high, _CLASS_ESCAPES)}"
+
+
+def _string(text: str) -> str:
+    escaped = text.translate(_TABLE)
+    if not escaped.isprintable():
+        escaped = "".join(_escape(char, _ESCAPES) for char in text)
+    return escaped
 
 
 def _escape(char: str, escapes: dict[str, str]) -> str:

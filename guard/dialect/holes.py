@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final, assert_never
 
@@ -34,6 +35,7 @@ LIST_ITEMS: Final = 100  # where nothing bounds a list
 MAX_ITEMS: Final = 1_000
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NUMERAL = re.compile(r"-?(\d+)(?:\.(\d+))?")
 _SIGNED = re.compile(r"-?[0-9.]+%?")
 _DIGIT = Chars((("0", "9"),))
 _ONE_TO_NINE = Chars((("1", "9"),))
@@ -41,7 +43,12 @@ _HEX = Chars((("0", "9"), ("a", "f"), ("A", "F")))
 # What may stand in a JSON string: any character but these as itself, the rest escaped.
 _PLAIN = Chars((("\x00", "\x1f"), ('"', '"'), ("\\", "\\")), negated=True)
 _SHORT = Chars(tuple((char, char) for char in '"\\/bfnrt'))
-_ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), Repeat(_HEX, 4, 4))))
+# No half of a surrogate pair: alone it is no character, and a pair is written as the character itself.
+_CODE = choice(
+    sequence(Chars((("0", "9"), ("a", "c"), ("e", "f"), ("A", "C"), ("E", "F"))), Repeat(_HEX, 3, 3)),
+    sequence(Chars((("d", "d"), ("D", "D"))), Chars((("0", "7"),)), Repeat(_HEX, 2, 2)),
+)
+_ESCAPED = sequence(Literal("\\"), choice(_SHORT, sequence(Literal("u"), _CODE)))
 _CHAR = Terminal("char", choice(_PLAIN, _ESCAPED))
 
 
@@ -50,6 +57,7 @@ def _string(name: str, least: int, most: int) -> Terminal:
 
 
 NULL = Literal("null")
+_BOOL = Terminal("bool", choice(Literal("true"), Literal("false")))
 STRING = _string("string", 0, STRING_CHARS)
 QUOTE = _string("quote", 1, QUOTE_CHARS)
 
@@ -122,7 +130,7 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
         case PercentType():
             return _number(spelling, "percent", None)
         case BoolType():
-            return Terminal("bool", choice(Literal("true"), Literal("false")))
+            return _BOOL
         case DateType():
             return DATE
         case DatetimeType():
@@ -149,10 +157,17 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
 
 def _number(spelling: str | None, kind: str, places: int | None) -> Node:
     """Bound a number: no leading zeros, and exactly `places` decimals unless the value needs more."""
-    written = re.match(r"-?(\d+)(?:\.(\d+))?", spelling or "")
+    if kind == "int" and len(spelling or "") <= INT_DIGITS:
+        return _number_of(kind, INT_DIGITS, places, 0)
+    written = _NUMERAL.match(spelling or "")
     whole, decimals = (len(digits) for digits in written.groups("")) if written else (0, 0)
     whole = max(INT_DIGITS, whole)
-    most = max(FRACTION_DIGITS if places is None else places, decimals)
+    return _number_of(kind, whole, places, max(FRACTION_DIGITS if places is None else places, decimals))
+
+
+@lru_cache(maxsize=512)
+def _number_of(kind: str, whole: int, places: int | None, most: int) -> Node:
+    """Give numbers of so many digits. Most are wanted again and again."""
     parts = [
         optional(Literal("-")),
         choice(Literal("0"), sequence(_ONE_TO_NINE, Repeat(_DIGIT, 0, whole - 1))),

@@ -14,6 +14,7 @@ let through there would not be JSON. Such a value is any string, and the checker
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, assert_never
 
 from guard.dialect.regex import regex
@@ -63,6 +64,11 @@ def json_schema(grammar: Grammar) -> dict[str, Any] | None:
     }
 
 
+def beginnings(grammar: Grammar) -> list[str]:
+    """Give the names of the members that the schema of a grammar has, in order."""
+    return [_cut(grammar.rules[name])[0] for name in _lines(grammar.start) or ()]
+
+
 def _characters(members: Mapping[str, Any]) -> int:
     return sum(len(lead) + sum(map(len, value.get("enum", ()))) for lead, value in members.items())
 
@@ -107,10 +113,19 @@ def _value(rest: Node, rules: Mapping[str, Node]) -> dict[str, Any]:
             return {"type": "string", "enum": [text.removesuffix("\n")]}
         case Sequence(parts=(*before, Literal(text=last))) if last.endswith("\n"):
             rest = sequence(*before, Literal(last.removesuffix("\n")))
-    pattern = None if _escaped(rest) else regex(Grammar(rest, dict(rules)), most=MAX_PATTERN)
+    pattern = _pattern(rest) if isinstance(rest, Terminal) else _pattern_of(rest, rules)
     if pattern is None:
         return {"type": "string"}
     return {"type": "string", "pattern": f"^({pattern})$"}
+
+
+@lru_cache(maxsize=1024)
+def _pattern(value: Terminal) -> str | None:
+    return _pattern_of(value, {})
+
+
+def _pattern_of(node: Node, rules: Mapping[str, Node]) -> str | None:
+    return None if _escaped(node) else regex(Grammar(node, dict(rules)), most=MAX_PATTERN)
 
 
 def _escaped(node: Node) -> bool:

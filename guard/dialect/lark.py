@@ -11,6 +11,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Final, assert_never
 
 from guard.dialect.arrange import Place, Placed, arranged, opened
@@ -30,6 +31,7 @@ from guard.dialect.tree import (
     nullable,
     sequence,
 )
+from guard.dialect.workings import shared
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
 from guard.procedure.groups import around
@@ -107,10 +109,9 @@ def narrow(
         lines["begin"] = Literal(f"@begin {program.name} {nonce}\n")
         start.append(Rule("begin"))
     for step in steps[: len(steps) - (free.untold if free is not None else 0)]:
-        written = line(step, level, prefix_tail, valued=step is not fork)
+        written = line(step, level, prefix_tail, valued=step is not fork, rules=rules)
         prefix_tail = ""
         lines[rule_name(step.path)] = written.node
-        rules |= written.rules
         given |= {step.path} if written.given else set()
     start.append(arranged(placed, begun, last=not complete))
     if undetermined:
@@ -200,7 +201,18 @@ def lark_text(grammar: Grammar) -> str:
     free text: readers that take the longest match cannot run past it.
     """
     rules = {"start": grammar.start, **grammar.rules}
-    return "".join(f"{name}: {_alternatives(node)}\n" for name, node in rules.items())
+    return "".join(
+        f"{name}: {_shared(name) if node is shared(name) else _alternatives(node)}\n"
+        for name, node in rules.items()
+    )
+
+
+@cache
+def _shared(name: str) -> str:
+    """Write a rule that is the same in every grammar."""
+    node = shared(name)
+    assert node is not None
+    return _alternatives(node)
 
 
 def _alternatives(node: Node) -> str:
@@ -256,7 +268,7 @@ def _item(node: Node) -> str:
 def _terminal(node: Node) -> str:
     match node:
         case Literal(text=text):
-            written = "".join(map(_in_string, text))
+            written = text.translate(_IN_STRING)
             return f'"{written.replace(_DEFINES, "::" + chr(92) + "u003d")}"'
         case _:
             return f"/{regex_text(node)}/"
@@ -266,7 +278,7 @@ def regex_text(node: Node) -> str:
     """Write a node without rules as a regular expression, in what all engines share."""
     match node:
         case Literal(text=text):
-            written = "".join(_escape(char, _REGEX_SPECIAL) for char in text).replace(_DEFINES, "::\\x3d")
+            written = text.translate(_IN_REGEX).replace(_DEFINES, "::\\x3d")
             return _HEXADECIMAL.sub(r"\1[\2]", written)
         case Chars(ranges=ranges, negated=negated):
             if ranges == (("^", "^"),) and not negated:
@@ -284,12 +296,17 @@ def regex_text(node: Node) -> str:
             return regex_text(item) + _times(least, most, "")
         case Repeat(item=item, least=least, most=most):
             return f"({regex_text(item)}){_times(least, most, '')}"
-        case Terminal(node=item):
-            return f"({regex_text(item)})"
+        case Terminal():
+            return _in_brackets(node)
         case Rule():
             raise AssertionError(node)
         case _:
             assert_never(node)
+
+
+@lru_cache(maxsize=1024)
+def _in_brackets(terminal: Terminal) -> str:
+    return f"({regex_text(terminal.node)})"
 
 
 def _class_range(low: str, high: str) -> str:
@@ -314,6 +331,11 @@ def _in_string(char: str) -> str:
     if char in _STRING_ESCAPES:
         return _STRING_ESCAPES[char]
     return f"\\u{ord(char):04x}" if char < " " or char == "\x7f" else char
+
+
+_CONTROLS = (*map(chr, range(0x20)), "\x7f")
+_IN_REGEX = str.maketrans({char: _escape(char, _REGEX_SPECIAL) for char in (*_CONTROLS, *_REGEX_SPECIAL)})
+_IN_STRING = str.maketrans({char: _in_string(char) for char in (*_CONTROLS, *_STRING_ESCAPES)})
 
 
 def _times(least: int, most: int | None, lark: str) -> str:

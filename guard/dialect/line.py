@@ -35,17 +35,20 @@ class Line:
     given: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # never changed; not frozen, since several are made for every line
 class _Piece:
-    """A part of a line. `text` is its canonical text, None where the guard does not know it."""
+    """A part of a line. `text` is its canonical text, None where the guard does not know it.
 
-    node: Node
+    `node` is None where nothing but the text may stand there.
+    """
+
+    node: Node | None
     text: str | None
     operand: bool = False
 
     @property
     def fixed(self) -> bool:
-        return isinstance(self.node, Literal)
+        return self.node is None or isinstance(self.node, Literal)
 
 
 def rule_name(path: str) -> str:
@@ -53,19 +56,77 @@ def rule_name(path: str) -> str:
     return "s" + path.replace("[", "x").replace("].", "d").replace(".", "d").replace("]", "")
 
 
-def line(expected: Expected, level: Level, written: str = "", *, valued: bool = True) -> Line:
+def line(
+    expected: Expected,
+    level: Level,
+    written: str = "",
+    *,
+    valued: bool = True,
+    rules: dict[str, Node] | None = None,
+) -> Line:
     """Give what may follow `written`, which is "" or a beginning of the step's canonical line.
 
-    With `valued` False the line ends in front of its last value. Raises InvalidState where `written` is
-    no beginning of the line.
+    With `valued` False the line ends in front of its last value. What it refers to goes into `rules`.
+    Raises InvalidState where `written` is no beginning of the line.
     """
-    rules: dict[str, Node] = {}
+    rules = {} if rules is None else rules
+    if valued and not written and expected.decision is None:
+        plain = _plain(expected, level, rules)
+        if plain is not None:
+            return plain
     pieces = list(_pieces(expected, level, rules))
     if not valued:
         pieces = pieces[:-3]  # the value, the tail and the line's end
     rest = _behind(pieces, written)
     settled = pieces[: len(pieces) - len(rest)] + [piece for piece in rest if piece.fixed]
-    return Line(sequence(*(piece.node for piece in rest)), rules, any(piece.operand for piece in settled))
+    return Line(sequence(*_nodes(rest)), rules, any(piece.operand for piece in settled))
+
+
+def _plain(expected: Expected, level: Level, rules: dict[str, Node]) -> Line | None:
+    """Give a line all of which is known, as most are, without its pieces, which take twice the time."""
+    if level is Level.SHAPE and expected.kind is StepKind.DO:
+        return None
+    nodes: list[Node] = []
+    text, given = f"{expected.path} {expected.head} ", False
+    for cell in expected.cells:
+        spelling = cell.spelling
+        if spelling is None or cell.bare or cell.symbol is not None:
+            return None
+        copied = False
+        match cell.working:
+            case None:
+                text += cell.lead
+                copied = not cell.unwritten and expected.kind is not StepKind.LOOP
+                given = given or (copied and level is not Level.SHAPE)
+            case (str(known),) if level is Level.SHAPE:
+                nodes += (Literal(text + cell.lead), working(known, rules))
+                text = " = "
+            case (str(known),):
+                text += f"{cell.lead}{known} = "
+                given = True
+            case _:
+                return None
+        if level is Level.VALUES or (copied and level is Level.OPERANDS):
+            text += spelling
+        else:
+            nodes += (Literal(text), hole(cell.type, spelling))
+            text = ""
+    text += f"{expected.tail}\n"
+    return Line(sequence(*nodes, Literal(text)) if nodes else Literal(text), rules, given)
+
+
+def _nodes(pieces: Sequence[_Piece]) -> Iterator[Node]:
+    """Give the nodes of pieces, one for all texts that adjoin."""
+    texts: list[str] = []
+    for piece in pieces:
+        if piece.node is None:
+            texts.append(piece.text or "")
+            continue
+        if texts:
+            yield Literal("".join(texts))
+            texts.clear()
+        yield piece.node
+    yield Literal("".join(texts))
 
 
 def _behind(pieces: Sequence[_Piece], written: str) -> list[_Piece]:
@@ -97,12 +158,12 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
             yield _value(expected, cell, level)
     yield _fixed(expected.tail)
     if expected.decision is not None and expected.decision.sources and not _is_either(expected.decision):
-        yield _quotes(expected.decision, level, rules)
+        yield _Piece(_quotes(expected.decision, level, rules), None)
     yield _fixed("\n")
 
 
 def _fixed(text: str, *, operand: bool = False) -> _Piece:
-    return _Piece(Literal(text), text, operand)
+    return _Piece(None, text, operand)
 
 
 def _symbol(text: str, level: Level, rules: dict[str, Node]) -> Iterator[_Piece]:
@@ -120,7 +181,7 @@ def _working(cell: Cell, parts: Working, level: Level, rules: dict[str, Node]) -
             yield _fixed(text, operand=True)
             yield ends
         case (_,):  # one operand, whose spelling may be the value's
-            yield _Piece(optional(working(None, rules), ends.node), None)
+            yield _Piece(optional(working(None, rules), Literal(ends.text or "")), None)
         case _ if level is Level.SHAPE:
             yield _Piece(working(None, rules), None)
             yield ends
@@ -168,11 +229,11 @@ def _is_either(decision: Decision) -> bool:
 
 def _either(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
     value = hole(required(decision.type), at_most=decision.at_most)
-    return _Piece(choice(NULL, sequence(value, _quotes(decision, level, rules).node)), None)
+    return _Piece(choice(NULL, sequence(value, _quotes(decision, level, rules))), None)
 
 
-def _quotes(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
+def _quotes(decision: Decision, level: Level, rules: dict[str, Node]) -> Node:
     # A single value has a single place: given room for more, a small model repeats its quote until the cap.
     several = isinstance(required(decision.type), ListType | RecordType)
     node = quotes(decision.sources, rules, verbatim=level is not Level.SHAPE, several=several)
-    return _Piece(node if decision.quote else optional(node), None)
+    return node if decision.quote else optional(node)

@@ -16,7 +16,7 @@ from guard.dialect.arrange import Open, Place, any_of
 from guard.dialect.holes import NULL, PASS, hole
 from guard.dialect.quotes import quotes
 from guard.dialect.tree import EMPTY, Literal, Node, Rule, choice, optional, sequence
-from guard.dialect.workings import working
+from guard.dialect.workings import listing, working
 from guard.errors import InvalidState
 from guard.procedure.compile import Numbered, head
 from guard.procedure.execute import Program
@@ -319,7 +319,6 @@ class _Outline:
                 return sequence(*start, hole(StringType(), message), Literal("\n"), Rule("end"))
 
     def _value(self, kind: Type) -> Node:
-        expression = working(None, self.rules)
         before = {
             Form.VALUES: (),
             Form.WORK: (optional(*self._worked(1)),),
@@ -327,7 +326,9 @@ class _Outline:
         }[self.program.form]
         match required(kind):
             case ListType() | RecordType() | TextType():
-                return sequence(*before, expression)
+                # Where its parts are worked out one by one, the whole is not.
+                whole = sequence(*before, working(None, self.rules))
+                return choice(whole, listing(self.rules)) if before else listing(self.rules)
             case DecimalType():
                 value = hole(DecimalType())
                 return sequence(*before, choice(NULL, value) if may_be_null(kind) else value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, assert_never
 
 from guard.dialect.holes import QUOTE
@@ -24,6 +25,7 @@ from guard.dialect.tree import (
     Rule,
     Sequence,
     Terminal,
+    has_rule,
     sequence,
 )
 from guard.dialect.workings import FREE
@@ -75,7 +77,7 @@ class _Inlined:
                 repeated = self.node(item)
                 return None if repeated is None else Repeat(repeated, least, most)
             case Terminal(node=item):
-                return self.node(item)
+                return self.node(item) if has_rule(node) else node
             case _:
                 return node
 
@@ -141,10 +143,15 @@ def _bounded(node: Node) -> tuple[Node, int, int]:
             each = [_bounded(option) for option in options]
             times = max(times for _, times, _ in each)
             return Choice(tuple(option for option, _, _ in each)), times, sum(size for _, _, size in each)
-        case Terminal(name=name, node=item):
-            inner, times, size = _bounded(item)
-            return Terminal(name, inner), times, size
+        case Terminal():
+            return _bounded_terminal(node)
         case Literal(text=text):
             return node, 1, len(text)
         case _:
             return node, 1, 1
+
+
+@lru_cache(maxsize=1024)
+def _bounded_terminal(terminal: Terminal) -> tuple[Node, int, int]:
+    inner, times, size = _bounded(terminal.node)
+    return Terminal(terminal.name, inner), times, size

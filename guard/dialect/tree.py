@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,10 @@ class Terminal:
     name: str
     node: Node
 
+    def __hash__(self) -> int:
+        """The name's: what is inside may be long, and equal names seldom stand for different parts."""
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -81,24 +86,21 @@ class Grammar:
 def sequence(*parts: Node) -> Node:
     """Put parts in order, flat, with literals that adjoin made one."""
     flat: list[Node] = []
-    for part in _flatten(parts):
-        match flat, part:
-            case [*_, Literal(text=left)], Literal(text=right):
-                flat[-1] = Literal(left + right)
-            case _:
-                flat.append(part)
+    _flatten(parts, flat)
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 
-def _flatten(parts: Iterable[Node]) -> Iterator[Node]:
+def _flatten(parts: Iterable[Node], flat: list[Node]) -> None:
     for part in parts:
-        match part:
-            case Sequence(parts=inner):
-                yield from _flatten(inner)
-            case Literal(text=""):
-                pass
-            case _:
-                yield part
+        kind = type(part)  # a match takes twice the time, and this is done for every line
+        if kind is Sequence:
+            _flatten(part.parts, flat)  # type: ignore[union-attr]
+        elif kind is not Literal:
+            flat.append(part)
+        elif part.text:  # type: ignore[union-attr]
+            if flat and type(flat[-1]) is Literal:
+                part = Literal(flat.pop().text + part.text)  # type: ignore[union-attr]  # noqa: PLW2901
+            flat.append(part)
 
 
 def choice(*options: Node) -> Node:
@@ -119,10 +121,17 @@ def has_rule(node: Node) -> bool:
             return True
         case Sequence(parts=inner) | Choice(options=inner):
             return any(has_rule(part) for part in inner)
-        case Repeat(item=item) | Terminal(node=item):
+        case Repeat(item=item):
             return has_rule(item)
+        case Terminal():
+            return _has_rule(node)
         case Literal() | Chars():
             return False
+
+
+@lru_cache(maxsize=1024)
+def _has_rule(terminal: Terminal) -> bool:
+    return has_rule(terminal.node)
 
 
 def nullable(node: Node) -> bool:
@@ -138,15 +147,20 @@ def nullable(node: Node) -> bool:
             return any(map(nullable, options))
         case Repeat(item=item, least=least):
             return least == 0 or nullable(item)
-        case Terminal(node=item):
-            return nullable(item)
+        case Terminal():
+            return _nullable(node)
+
+
+@lru_cache(maxsize=1024)
+def _nullable(terminal: Terminal) -> bool:
+    return nullable(terminal.node)
 
 
 def terminals(node: Node) -> Iterator[Terminal]:
     """Every terminal inside, inner ones first, possibly more than once."""
     match node:
-        case Terminal(node=item):
-            yield from terminals(item)
+        case Terminal():
+            yield from _inside(node)
             yield node
         case Sequence(parts=inner) | Choice(options=inner):
             for part in inner:
@@ -155,3 +169,8 @@ def terminals(node: Node) -> Iterator[Terminal]:
             yield from terminals(item)
         case Literal() | Chars() | Rule():
             pass
+
+
+@lru_cache(maxsize=1024)
+def _inside(terminal: Terminal) -> tuple[Terminal, ...]:
+    return tuple(terminals(terminal.node))

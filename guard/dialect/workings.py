@@ -7,6 +7,7 @@ without end; what is written by them can be read.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from guard.dialect.holes import DATE, MOMENT, STRING
@@ -40,9 +41,39 @@ def _member(node: Node) -> Node:
     return sequence(node, Repeat(sequence(Literal("."), NAME), 0, 8))
 
 
-_LETTERS = (("a", "z"), ("A", "Z"), ("_", "_"))
-NAME = Terminal("name", sequence(Chars(_LETTERS), Repeat(Chars((*_LETTERS, ("0", "9"))), 0, NAME_CHARS - 1)))
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+_REST = Chars((("a", "z"), ("A", "Z"), ("_", "_"), ("0", "9")))
+# Words that begin something else where a name may stand, and those that are no name of a function.
+_WORDS = frozenset({"if", "not", "do"})
+_NO_FUNCTIONS = _WORDS | {"true", "false", "null"}
+
+
+def _name_but(words: frozenset[str], begun: str = "") -> Node:
+    """Give the rest of a name that has begun so and is none of some words."""
+    ways = sorted({word[len(begun)] for word in words if word.startswith(begun) and word != begun})
+    others = [letter for letter in _LETTERS + "0123456789" * bool(begun) if letter not in ways]
+    rest = Repeat(_REST, 0, NAME_CHARS - 1 - len(begun))
+    on = choice(
+        sequence(Chars(_ranges(others)), rest),
+        *(sequence(Literal(way), _name_but(words, begun + way)) for way in ways),
+    )
+    return optional(on) if begun and begun not in words else on
+
+
+def _ranges(letters: list[str]) -> tuple[tuple[str, str], ...]:
+    """Put letters that follow each other together."""
+    found: list[tuple[str, str]] = []
+    for letter in sorted(letters):
+        if found and ord(found[-1][1]) + 1 == ord(letter):
+            found[-1] = found[-1][0], letter
+        else:
+            found.append((letter, letter))
+    return tuple(found)
+
+
+NAME = Terminal("name", _name_but(_WORDS))
 MEMBER = Terminal("member", _member(NAME))
+_FUNCTION = Terminal("function", _name_but(_NO_FUNCTIONS))
 
 
 def _operators(name: str, *signs: str) -> Terminal:
@@ -89,8 +120,6 @@ def _conditional(depth: int) -> list[Node]:
 
 def _bracketed(inner: int) -> list[Node]:
     expression = Rule(f"expression{inner}")
-    cell = sequence(expression, Repeat(sequence(Literal(" = "), expression), 0, 2))
-    field = sequence(STRING, Literal(": "), cell)
     each = sequence(
         Literal(" for "),
         NAME,
@@ -103,10 +132,9 @@ def _bracketed(inner: int) -> list[Node]:
     arguments = sequence(expression, choice(ordered, further))
     return [
         _member(sequence(Literal("("), expression, Literal(")"))),
-        sequence(NAME, Literal("("), optional(arguments), Literal(")")),
-        sequence(Literal("["), optional(_series(cell)), Literal("]")),
+        sequence(_FUNCTION, Literal("("), optional(arguments), Literal(")")),
         sequence(Literal("["), expression, each, Literal("]")),
-        sequence(Literal("{"), optional(_series(field)), Literal("}")),
+        *_items(expression),
     ]
 
 
@@ -114,8 +142,40 @@ def _series(item: Node) -> Node:
     return sequence(item, Repeat(sequence(Literal(", "), item), 0, ARGUMENTS))
 
 
+def _listings() -> dict[str, Node]:
+    """Rules for lists and records that show how their parts came about: only a line's value does."""
+    rules: dict[str, Node] = {"value0": choice(*map(Literal, ("true", "false", "null")), STRING, _OPERAND)}
+    for depth in range(1, DEPTH + 1):
+        expression, value = Rule(f"expression{depth - 1}"), Rule(f"value{depth - 1}")
+        rules[f"value{depth}"] = choice(*_items(value), Rule("value0"))
+        cells = [sequence(Repeat(sequence(expression, Literal(" = ")), 1, 2), value), expression]
+        cells += [Rule(f"listing{depth - 1}")] if depth > 1 else []
+        rules[f"listing{depth}"] = choice(*_items(choice(*cells)))
+    return rules
+
+
+def _items(item: Node) -> tuple[Node, Node]:
+    """Give a list and a record of such items."""
+    field = sequence(STRING, Literal(": "), item)
+    return (
+        sequence(Literal("["), optional(_series(item)), Literal("]")),
+        sequence(Literal("{"), optional(_series(field)), Literal("}")),
+    )
+
+
 _RULES: Final = _rules()
+_LISTINGS: Final = _listings()
 EXPRESSION: Final = Rule(f"expression{DEPTH}")
+
+
+def all_shared() -> Mapping[str, Node]:
+    """Give the rules that are the same in every grammar that has them; it has all or none."""
+    return _RULES
+
+
+def shared(name: str) -> Node | None:
+    """Give the rule of this name that is the same in every grammar that has it; None for any other name."""
+    return _RULES.get(name)
 
 
 def working(text: str | None, rules: dict[str, Node]) -> Node:
@@ -125,15 +185,23 @@ def working(text: str | None, rules: dict[str, Node]) -> Node:
     """
     if text is not None and _beyond(text):
         return FREE
-    rules |= _RULES
+    if EXPRESSION.name not in rules:
+        rules |= _RULES
     return EXPRESSION
+
+
+def listing(rules: dict[str, Node]) -> Node:
+    """Give what may stand as a list or record whose parts may have workings of their own."""
+    rules |= _RULES | _LISTINGS
+    return choice(Rule(f"listing{DEPTH}"), EXPRESSION)
 
 
 def call(name: str, text: str | None, rules: dict[str, Node]) -> Node:
     """Give what may stand where a sub-procedure is carried out; as `working`, but of one shape."""
     if text is not None and _beyond(text):
         return FREE
-    rules |= _RULES
+    if EXPRESSION.name not in rules:
+        rules |= _RULES
     return sequence(Literal(f"{name}("), optional(_series(EXPRESSION)), Literal(")"))
 
 

@@ -258,7 +258,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
         program=program,
         inputs=program.accept({**given, **above}, moment),
         enforced=enforced,
-        targets=tuple(_targets(service, choice.route, request.model, enforced.policy)),
+        targets=tuple(map(service.forced, _targets(service, choice.route, request.model, enforced.policy))),
         instructions=bound.instructions,
         content=content,
         extra=extra,

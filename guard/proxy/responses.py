@@ -157,6 +157,7 @@ class Answer:
             "audit_id": self._audit_id,
             "attempts": finish.attempts,
             "generations": finish.generations,
+            "forced": None if finish.forced is None else finish.forced.value,
             "violations": self._violations(finish),
             "race": _race(finish.raced),
             "steps": {

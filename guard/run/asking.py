@@ -65,6 +65,8 @@ def ask(
         cut=policy.force is Level.VALUES or made.one_line,
         overlap=_overlap(policy, progress, made, first=following.first),
         asked=made.tokens,
+        level=Level.NONE if made.grammar is None else made.loosened or policy.force,
+        grammar=made.promised,
         one_line=made.one_line,
         cell=made.cell,
         since=len(progress.lines),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from guard.check.verdict import Violation
+from guard.dialect.line import Level
+from guard.dialect.tree import Grammar
 from guard.procedure.expected import Expected
 from guard.run.messages import Strategy, Text, Usage
 from guard.run.overlap import Overlap
@@ -42,7 +44,8 @@ class Generation:
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
     that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
-    end. `cut_short` says where a violation cut it.
+    end. `cut_short` says where a violation cut it. `level` is how much of each line
+    the `grammar` gives that was sent with it; `ignored`: it wrote what that forbids.
     """
 
     number: int
@@ -79,6 +82,9 @@ class Generation:
     told: Usage | None = None
     usage: Usage | None = None
     cut_short: Cut | None = None
+    level: Level = Level.NONE
+    grammar: Grammar | None = None
+    ignored: bool = False
 
     def hear(self, text: Text) -> None:
         """Count what was written. What the server says of it corrects what was counted."""

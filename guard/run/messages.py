@@ -47,6 +47,7 @@ class Strategy(StrEnum):
     VOTE = "vote"  # asked once more for what the model decides
     REPAIR = "repair"  # continued behind a line that the guard wrote
     TRANSPORT = "transport"  # the same again after a fault of the network
+    UNFORCED = "unforced"  # the same again without the grammar, with which the server refused it
 
 
 class Result(StrEnum):
@@ -55,6 +56,7 @@ class Result(StrEnum):
     PASSED = "pass"  # it brought the trace to its end
     DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision or its one line
     VIOLATION = "violation"
+    REFUSED = "refused"  # the server did not take the request, which had a grammar
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
@@ -89,6 +91,7 @@ class Target:
     `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
     it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
+    `silent`: it answers to a grammar that it cannot read as if there was none.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
+    silent: bool = False
     thoughts: bool = False
     thinks: bool = False
     replays: bool = False
@@ -211,13 +215,17 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """Close a generation that is open, whether it has ended or must be cut."""
+    """Close a generation that is open, whether it has ended or must be cut.
+
+    `ignored`: it wrote what the grammar that was sent with it forbids.
+    """
 
     generation: int
     result: Result
     usage: Usage
     discarded: int = 0  # completion tokens that were not kept, of `usage.completion`
     error: UpstreamError | None = None
+    ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,7 +313,8 @@ class Finish:
     `answer` is what the client reads (canonical spelling), `end` which end of the procedure it was;
     both None where there is none. `trace` is the verified text with its opening and closing lines.
     `unverified` is what was released behind it: with an outcome of `released` the answer is what the model
-    says that it is, and where its text has no answer line, the text itself and no `end`.
+    says that it is, and where its text has no answer line, the text itself and no `end`. `forced` is how much
+    of each line a grammar gave, in the generation that had least of it; None where none was opened.
     """
 
     outcome: Outcome
@@ -326,6 +335,7 @@ class Finish:
     raced: Raced | None = None
     discarded: tuple[int, ...] = ()  # of each generation's completion tokens, those that served nobody
     saved: int = 0  # completion tokens that cutting generations early saved, estimated
+    forced: Level | None = None
 
 
 Command = Open | Close | Emit | Relay | Observe | Wait | Finish

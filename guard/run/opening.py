@@ -8,8 +8,9 @@ from typing import Final
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
-from guard.dialect.notation import Dialect, written
+from guard.dialect.notation import Dialect, promised, written
 from guard.dialect.thoughts import behind_thoughts
+from guard.dialect.tree import Grammar
 from guard.procedure.execute import Program
 from guard.procedure.expected import Expected
 from guard.procedure.types import Value
@@ -72,7 +73,7 @@ class Opening:
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
     generation is for, "" where it goes on to the answer. `turn`: it answers a turn of a dialogue.
     `one_line`: it is for the due line and no other, begun up to the value of `cell`; None: the prefix has no
-    operands.
+    operands. `promised` is what a server that heeds the grammar can write.
     """
 
     messages: tuple[Message, ...]
@@ -86,12 +87,24 @@ class Opening:
     one_line: bool = False
     cell: int | None = None
     loosened: Level | None = None  # of the grammar, where its notation could not say what was asked for
+    promised: Grammar | None = None
 
     @property
     def tokens(self) -> int:
         """About how many tokens the model is given to read."""
         characters = sum(len(text_of(message)) for message in self.messages) + len(self.prefix)
         return characters // CHARACTERS_PER_TOKEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Forced:
+    """A grammar in the words of its notation, at the level that it came to, and what it promises."""
+
+    level: Level
+    text: str | None = None
+    given: frozenset[str] = frozenset()
+    stop: str = ""
+    promised: Grammar | None = None
 
 
 def opening(
@@ -116,12 +129,13 @@ def opening(
     scaffold = None if reason.cell is None else render.scaffold(due, reason.cell)
     in_object = target.dialect is Dialect.JSON_SCHEMA
     schema = _grammar(job, progress, target, level, "") if in_object else None
-    members = None if schema is None else schema[0]
+    members = None if schema is None else schema.text
     prefill = target.prefill and members is None
     tail = (scaffold or render.stub(due)) if prefill else ""
     if prefill or members is not None:
         progress.open_frame()
-    grammar, given, stop, at = schema or _grammar(job, progress, target, level, tail)
+    forced = schema or _grammar(job, progress, target, level, tail)
+    grammar, given, stop = forced.text, forced.given, forced.stop
     if one_by_one and grammar is None:
         return _one_line(job, progress, due, level, reason)
     if level is Level.VALUES:
@@ -139,7 +153,8 @@ def opening(
         given=given if scaffold is None else given | {due.path},
         stop=stop,
         turn=not prefill and (members is None or messages is not job.messages),
-        loosened=at if at is not level and target.dialect is not None else None,
+        loosened=forced.level if forced.level is not level and target.dialect is not None else None,
+        promised=forced.promised,
     )
 
 
@@ -162,15 +177,10 @@ def _one_line(job: Job, progress: Progress, due: Expected, level: Level, reason:
     )
 
 
-def _grammar(
-    job: Job, progress: Progress, target: Target, level: Level, tail: str
-) -> tuple[str | None, frozenset[str], str, Level]:
-    """Narrow the grammar; give it with the paths whose operands it writes out, where it stops, and its level.
-
-    That is the next looser one where the notation cannot say it, and `none` where it cannot at any.
-    """
+def _grammar(job: Job, progress: Progress, target: Target, level: Level, tail: str) -> _Forced:
+    """Narrow the grammar: at the next looser level where the notation cannot say it, at `none` in the end."""
     if target.dialect is None or level is Level.NONE:
-        return None, frozenset(), "", level
+        return _Forced(level=level)
     narrowed = narrow(
         job.program,
         job.inputs,
@@ -180,15 +190,21 @@ def _grammar(
         stop_at_decision=target.prefill or target.dialect is Dialect.JSON_SCHEMA,
         prefix_tail=tail,
     )
+    stop = "" if narrowed.complete else narrowed.last
     if narrowed.grammar is None:
-        return None, narrowed.given, "" if narrowed.complete else narrowed.last, level
+        return _Forced(level=level, given=narrowed.given, stop=stop)
     room = target.thoughts and not target.prefill and target.dialect is not Dialect.JSON_SCHEMA
     grammar = behind_thoughts(narrowed.grammar, begun=target.thinks) if room else narrowed.grammar
     text = written(grammar, target.dialect)
     if text is None:
         return _grammar(job, progress, target, _LOOSER[level], tail)
-    at = Level.SHAPE if narrowed.capped else level
-    return text, narrowed.given, "" if narrowed.complete else narrowed.last, at
+    return _Forced(
+        level=Level.SHAPE if narrowed.capped else level,
+        text=text,
+        given=narrowed.given,
+        stop=stop,
+        promised=promised(narrowed.grammar, target.dialect),
+    )
 
 
 def _instructed(job: Job, reason: Reason) -> tuple[Message, ...]:

@@ -82,7 +82,8 @@ class Policy:
 
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
     how what the model decides is put to the vote. `tolerant`: as the checker has it. `relay_thoughts`:
-    whether the client gets what models think.
+    whether the client gets what models think. `without_grammar`: what a server refuses is asked for once
+    more without its grammar.
     """
 
     attempts: int = 12
@@ -99,6 +100,7 @@ class Policy:
     seconds: float = 120
     deliver: Literal["hold_step", "hold_all"] = "hold_step"
     tolerant: bool = False
+    without_grammar: bool = True
     race: int = 1
     votes: Votes | None = None
     relay_thoughts: bool = False
@@ -301,10 +303,13 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
             return here.count(Strategy.SCAFFOLD)
         case Strategy.VOTE:
             return 1
-        case Strategy.TRANSPORT:
+        case Strategy.TRANSPORT | Strategy.UNFORCED:
             return _tries_before_fault(history, step, upstream)
         case _:
             return 0
+
+
+_SAME_AGAIN: Final = frozenset({Strategy.TRANSPORT, Strategy.UNFORCED})
 
 
 def _tries_before_fault(history: Sequence[Attempt], step: str, upstream: int) -> int:
@@ -312,7 +317,7 @@ def _tries_before_fault(history: Sequence[Attempt], step: str, upstream: int) ->
         attempt = history[i]
         if (attempt.step, attempt.upstream) != (step, upstream):
             break
-        if attempt.strategy is not Strategy.TRANSPORT:
+        if attempt.strategy not in _SAME_AGAIN:
             return tries(history[:i], attempt.strategy, step, upstream)
     return 0
 

@@ -52,7 +52,9 @@ from guard.run.policy import Policy
 from guard.run.run import Run
 
 # Why a generation is opened where nothing went wrong.
-STRAIGHT_ON: Final = frozenset({Strategy.INITIAL, Strategy.DECISION, Strategy.LINE, Strategy.VOTE})
+STRAIGHT_ON: Final = frozenset(
+    {Strategy.INITIAL, Strategy.DECISION, Strategy.LINE, Strategy.VOTE, Strategy.UNFORCED}
+)
 SEEDS_APART: Final = 10_007  # between two lanes, so that no try of one has a seed of another's
 
 

@@ -10,6 +10,7 @@ Theory of operation. A run is in one of four states:
               the end of a generation behind the answer      over
               a violation, released, and the end             over
               a fault of the network                         waiting | open (the next upstream) | over
+              a request with a grammar that was refused      open (strategy `unforced`)
     waiting   Waited                                         open
     over                                                     `handle` raises InvalidState
 
@@ -46,6 +47,7 @@ from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
 from guard.run.faults import Faults
+from guard.run.forcing import Forcing, ignored
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
 from guard.run.lines import can, is_given, scaffold_cell
@@ -94,7 +96,8 @@ class Run:
     def __init__(self, job: Job, policy: Policy, targets: Sequence[Target]) -> None:
         if not targets:
             raise InvalidState("a run needs an upstream")
-        self._job, self._policy, self._targets = job, policy, tuple(targets)
+        self._job, self._policy = job, policy
+        self._forcing = Forcing(targets, again=policy.without_grammar)
         self._limit = min(
             policy.output_tokens, policy.output_tokens if job.max_tokens is None else job.max_tokens
         )
@@ -264,9 +267,11 @@ class Run:
         error = event.error
         if self._release is not None:
             return self._let_go(generation, "length", endings.of_fault(error), error)
+        if self._forcing.refused(generation, error):
+            return self._unforced(generation, error)
         self._history.append(replace(generation.attempt(), fault=True))
         clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        further = None if clients else retry.further(self._history, self._targets)
+        further = None if clients else retry.further(self._history, self._forcing.targets)
         pause = self._faults.pause(event, self._upstream, further=further is not None)
         self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
@@ -279,6 +284,13 @@ class Run:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
         return [closed, self._finish(Outcome.ERROR, error=self._faults.ending(error))]
+
+    def _unforced(self, generation: Generation, error: UpstreamError) -> list[Command]:
+        """Ask for the same without a grammar: it may be for that alone that it was refused."""
+        self._history.append(replace(generation.attempt(), fault=True))
+        self._progress.rewind()
+        closed = self._close(generation, Result.REFUSED, error=error)
+        return [closed, *self._go_on(Strategy.UNFORCED, reason=self._reason)]
 
     def _waited(self, event: Waited) -> list[Command]:
         if not self._waiting:
@@ -351,6 +363,8 @@ class Run:
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
         self._violations.append(violation)
+        if ignored(generation, self._progress):
+            generation.ignored, generation.given = True, frozenset()
         self._progress.rewind()
         if not generation.ended:
             left = self._progress.steps_to(generation.stop) if generation.stop else None
@@ -378,7 +392,7 @@ class Run:
         """Ask the policy, `generation` being the one that is still to be closed."""
         left = self._left - (generation.cost.completion if generation is not None else 0)
         barred = f"all {self._limit} tokens are spent" if left <= 0 else ""
-        return retry.decide(self._policy, self._history, upstreams=self._targets, barred=barred)
+        return retry.decide(self._policy, self._history, upstreams=self._forcing.targets, barred=barred)
 
     def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
         match choice.action:
@@ -486,7 +500,7 @@ class Run:
 
     def _by_lines(self, strategy: Strategy) -> bool:
         """Whether the next generation is for one line, as far as that is known before it is opened."""
-        target, by = self._targets[self._upstream], self._policy.force_by
+        target, by = self._forcing.targets[self._upstream], self._policy.force_by
         sure = by is ForceBy.LINES or target.dialect is None or strategy is Strategy.LINE
         return sure and can(target, self._policy.force, by)
 
@@ -525,10 +539,11 @@ class Run:
             self._job,
             self._policy,
             self._progress,
-            self._targets,
+            self._forcing.targets,
             history=self._history,
             following=following,
         )
+        self._forcing.opened(self._generation)
         return command
 
     def _close_open(self, result: Result) -> list[Command]:
@@ -550,7 +565,12 @@ class Run:
             result = Result.BUDGET_EXHAUSTED
         cost = generation.cost
         return Close(
-            generation=generation.number, result=result, usage=cost, discarded=discarded, error=error
+            generation=generation.number,
+            result=result,
+            usage=cost,
+            discarded=discarded,
+            error=error,
+            ignored=generation.ignored,
         )
 
     def _answer(self) -> list[Command]:
@@ -596,6 +616,7 @@ class Run:
             votes=self._polls.report,
             discarded=self._accounts.discarded(served, released=outcome is Outcome.RELEASED),
             saved=self._accounts.saved(self._progress),
+            forced=self._forcing.level,
         )
 
     # --- what is known ---------------------------------------------------------------------------

@@ -284,7 +284,19 @@ class Metrics(Observer):
             ("upstream", "state"),
             registry=self.registry,
         )
+        self.grammar_refused_total = self._counter(
+            "stepguard_grammar_refused",
+            "Requests that an upstream took only without their grammar.",
+            "upstream",
+        )
+        self.grammar_ignored = self._counter(
+            "stepguard_grammar_ignored",
+            "Generations that wrote what the grammar forbids that was sent with them.",
+            "upstream",
+        )
         for upstream in upstreams:
+            self.grammar_refused_total.labels(upstream)
+            self.grammar_ignored.labels(upstream)
             for reason in SPARED:
                 self.spared.labels(upstream, reason)
             self.breaker_changed(upstream, "closed")
@@ -337,6 +349,10 @@ class Metrics(Observer):
         for known in BREAKER_STATES:
             self.breaker.labels(upstream, known).set(known == state)
 
+    def grammar_refused(self, upstream: str) -> None:
+        """See `Observer`."""
+        self.grammar_refused_total.labels(upstream).inc()
+
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""
         self._stages[stage].observe(seconds)
@@ -369,17 +385,19 @@ class _RunMetrics(RunObserver):
 
     def __init__(self, metrics: Metrics, procedure: _Procedure, kinds: Mapping[str, StepKind]) -> None:
         self._metrics, self._procedure, self._kinds = metrics, procedure, kinds
-        self._opened: dict[int, tuple[Strategy, str]] = {}
+        self._opened: dict[int, tuple[Strategy, str, str]] = {}
         self._generations: list[tuple[int, str, Usage]] = []
         self._delivered = False
 
     def opened(self, command: Open) -> None:
         if command.loosened is not None:
             self._procedure.loosened[command.loosened,].inc()
-        self._opened[command.generation] = (command.strategy, command.model)
+        self._opened[command.generation] = (command.strategy, command.model, command.upstream)
 
     def closed(self, command: Close) -> None:
-        strategy, model = self._opened.pop(command.generation, (Strategy.INITIAL, OTHER))
+        strategy, model, upstream = self._opened.pop(command.generation, (Strategy.INITIAL, OTHER, OTHER))
+        if command.ignored:
+            self._metrics.grammar_ignored.labels(upstream).inc()
         self._procedure.attempts[strategy, command.result].inc()
         self._generations.append((command.generation, model, command.usage))
 

@@ -11,6 +11,7 @@
     observer.request_refused(refusal)       a request that never became a run and got an error
     observer.passthrough(status=..., duration_s=...)
     observer.upstream_spared(upstream, reason), observer.breaker_changed(upstream, state)
+    observer.grammar_refused(upstream)
 
 Observers are called from the event loop's thread, between two pieces of a stream: they return at once
 and never block.
@@ -157,6 +158,9 @@ class Observer:
     def breaker_changed(self, upstream: str, state: str) -> None:
         """Hear that the breaker of an upstream is now `closed`, `half_open` or `open`."""
 
+    def grammar_refused(self, upstream: str) -> None:
+        """Hear that an upstream took a request only without its grammar."""
+
     def overhead(self, stage: Stage, seconds: float) -> None:
         """Hear how long a request spent in a stage, summed; called once a request and stage."""
 
@@ -205,6 +209,11 @@ class FanOut(Observer):
         """See `Observer`."""
         for observer in self.observers:
             self.isolate(observer.name, observer.breaker_changed, upstream, state)
+
+    def grammar_refused(self, upstream: str) -> None:
+        """See `Observer`."""
+        for observer in self.observers:
+            self.isolate(observer.name, observer.grammar_refused, upstream)
 
     def overhead(self, stage: Stage, seconds: float) -> None:
         """See `Observer`."""

@@ -8,7 +8,7 @@ where it is shown, none where the same is said in a sentence or stands in front 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from guard.procedure.compile import head
@@ -73,15 +73,20 @@ _UNIT: Final = (
 )
 
 
-def instructions(program: Program) -> str:
+Given = tuple[Mapping[str, Value], Mapping[str, Value]]  # the inputs and decisions of a worked example
+
+
+def instructions(program: Program, examples: Iterable[Given] | None = None) -> str:
     """Give the text for the head of a prompt; it is the same for every request to this procedure.
 
+    `examples` are worked, in their order; None: the procedure's own, where it has one.
     Raises `ConversationError` where the procedure cannot be run.
     """
     program.require_runnable()
     rules = "\n".join(f"- {rule}" for rule in _rules(program))
+    worked = [_example(program, *given) for given in (_own(program) if examples is None else examples)]
     return "\n\n".join(
-        filter(None, [_TASK.format(shown=_SHOWN[program.form]), program.numbered, rules, _example(program)])
+        filter(None, [_TASK.format(shown=_SHOWN[program.form]), program.numbered, rules, *worked])
     )
 
 
@@ -156,11 +161,13 @@ def _spelled(value: Value, type_: Type) -> str:
     return spell(value, type_)
 
 
-def _example(program: Program) -> str:
-    """A trace on the inputs of the procedure's example: lines only, for only a request has a frame."""
+def _own(program: Program) -> list[Given]:
     inputs, decisions = program.example_inputs, program.example_decisions
-    if inputs is None or decisions is None:
-        return ""
+    return [] if inputs is None or decisions is None else [(inputs, decisions)]
+
+
+def _example(program: Program, inputs: Mapping[str, Value], decisions: Mapping[str, Value]) -> str:
+    """A trace on the inputs of an example: lines only, for only a request has a frame."""
     steps, _ = reference(program, inputs, decisions)
     lines = [
         line(expected, value if expected.decision else None, _quotes(expected, value))

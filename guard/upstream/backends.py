@@ -86,7 +86,9 @@ _THOUGHTLESS: Final = {"chat_template_kwargs": {"enable_thinking": False, "think
 _VLLM: Final = Backend(
     kind="vllm",
     grammar=Place.STRUCTURED_OUTPUTS,
-    dialect=Dialect.XGRAMMAR,  # both of its backends read it; Lark only where no line has `::=`
+    # As XGrammar reads it. llguidance's reading of EBNF refuses some right texts: for a server that runs with
+    # `--structured-outputs-config.backend guidance` the operator says `dialect: llguidance`.
+    dialect=Dialect.XGRAMMAR,
     prefix=Prefix.CONTINUE,
     with_prefix=_THOUGHTLESS,
     reasoning_fields=("reasoning", "reasoning_content"),

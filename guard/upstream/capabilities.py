@@ -149,6 +149,7 @@ class Backend:
             prefill=self.prefill,
             dialect=self.dialect,
             temperature=None if "temperature" in self.refuses else self.temperature,
+            silent=self.dialect in self.ignores_bad,
             thoughts=self.thinking is Thinking.INSIDE,
             thinks=self.thinks,
         )

@@ -16,12 +16,15 @@ from guard.run.messages import Open, Target, Text
 from guard.run.policy import Policy
 from guard.run.run import Job, Run
 from guard.trace import render
+from guard.upstream.backends import backend_for, target_for
 from guard.upstream.proven import refused
+from guard.upstream.request import body
 
 ROOT = Path(__file__).parent.parent.parent
 CHAIN = ROOT / "examples/quickstart/chain.proc"
 INVOICE = ROOT / "examples/invoice/invoice.proc"
 NONCE = "3fa92c"
+TARGET_OF_GPT_5 = target_for("openai", "u", "gpt-5")
 
 
 def opened(file: Path, after: int, target: Target, level: Level) -> Open:
@@ -82,10 +85,13 @@ def test_the_notation_says_whether_the_server_goes_on_from_a_prefix(
         assert bool(found["prefix"]) is (dialect in CONTINUED)
 
 
-def test_openai_gets_the_format_of_its_custom_tools(capsys: pytest.CaptureFixture[str]) -> None:
-    lark = printed(capsys, str(CHAIN), "--dialect", "lark")
-    text = printed(capsys, str(CHAIN), "--dialect", "openai")
-    assert json.dumps(lark) in text
+def test_openai_gets_the_fields_of_its_request(capsys: pytest.CaptureFixture[str]) -> None:
+    command = opened(CHAIN, 0, TARGET_OF_GPT_5, Level.OPERANDS)
+    row = backend_for("openai", "gpt-5")
+    sent = body(row, command, model="gpt-5", extra={})
+    found = json.loads(printed(capsys, str(CHAIN), "--dialect", "openai"))
+    assert set(found) == {"tools", "tool_choice", "parallel_tool_calls"}
+    assert found == {name: sent[name] for name in found}
 
 
 def test_decisions_are_wanted_only_up_to_the_step(capsys: pytest.CaptureFixture[str]) -> None:
