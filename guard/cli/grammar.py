@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from guard.cli.given import SHOWN_NONCE, given_values, nonce, procedure_arguments, program_of
+from guard.cli.given import SHOWN_NONCE, choice, given_values, nonce, procedure_arguments, program_of
 from guard.cli.terminal import Terminal, cut
 from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--after", metavar="STEP", help="the last step that is verified, as `5[2].1`; default: none is")
     add(
         "--level",
-        type=Level,
-        choices=LEVELS,
+        type=choice(*LEVELS),
         default=Level.OPERANDS,
         metavar="|".join(LEVELS),
         help="how much of a line is given (default %(default)s)",

@@ -148,3 +148,14 @@ def test_a_procedure_that_fails_leaves_nothing_to_write(
 )
 def test_a_bad_grammar_is_refused_with_the_reason(dialect: str, grammar: str) -> None:
     assert refused(DIALECTS[dialect], grammar)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [("--level", "shape, operands, values"), ("--form", "values, work, full")]
+)
+def test_a_word_that_is_none_is_told_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str], option: str, words: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["grammar", str(CHAIN), "--dialect", "gbnf", option, "none"])
+    assert f"{option}: expected one of {words}, found 'none'" in capsys.readouterr().err
