@@ -7,9 +7,11 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from guard.cli.terminal import cut
 from guard.config.folder import Folder, decoded
@@ -20,6 +22,8 @@ from guard.procedure.expected import Form
 from guard.procedure.load import Library, load
 from guard.procedure.numbers import DIGITS
 from guard.procedure.types import Value
+
+Word = TypeVar("Word", bound=StrEnum)
 
 MAX_TEXT: Final = 40_000_000  # bytes of a file or of standard input: more than a checker reads
 SHOWN_NONCE: Final = "3fa92c"  # in what is printed for people to read; requests draw their own
@@ -33,12 +37,23 @@ def procedure_arguments(parser: argparse.ArgumentParser) -> None:
     root_argument(parser)
     parser.add_argument(
         "--form",
-        type=Form,
-        choices=list(Form),
+        type=choice(*Form),
         default=Form.WORK,
         metavar="|".join(Form),
         help="what a line of a trace shows (default %(default)s)",
     )
+
+
+def choice(*words: Word) -> Callable[[str], Word]:
+    """Give what reads one of some words: with `choices` a message would show them as Python does."""
+
+    def read(text: str) -> Word:
+        for word in words:
+            if text == word.value:
+                return word
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(words)}, found {cut(repr(text), 40)}")
+
+    return read
 
 
 def root_argument(parser: argparse.ArgumentParser) -> None:

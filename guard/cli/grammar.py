@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from guard.cli.given import SHOWN_NONCE, given_values, nonce, procedure_arguments, program_of
+from guard.check.verdict import Violation
+from guard.cli.given import SHOWN_NONCE, choice, given_values, nonce, procedure_arguments, program_of
 from guard.cli.terminal import Terminal, cut
 from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
@@ -52,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--after", metavar="STEP", help="the last step that is verified, as `5[2].1`; default: none is")
     add(
         "--level",
-        type=Level,
-        choices=LEVELS,
+        type=choice(*LEVELS),
         default=Level.OPERANDS,
         metavar="|".join(LEVELS),
         help="how much of a line is given (default %(default)s)",
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether the server continues a prefix; default: as servers with this notation do",
     )
     add("--nonce", metavar="N", type=nonce, default=SHOWN_NONCE, help="six hex digits (default %(default)s)")
-    add("--json", action="store_true", help="as JSON: grammar, prefix, last, given, refused")
+    add("--json", action="store_true", help="as JSON: grammar, prefix, last, level, given, refused")
     parser.set_defaults(command=run)
 
 
@@ -80,13 +80,16 @@ def run(arguments: argparse.Namespace, out: Terminal) -> int:
     made = opening(job, _progress(job, decisions, arguments), target, arguments.level, NO_REASON)
     if made.grammar is None:
         raise RequestError(f"--dialect: {arguments.dialect} cannot say what may come here; none is sent")
+    if made.loosened is not None:
+        _remark(f"{arguments.dialect} cannot say that; this is the grammar at level {made.loosened}")
     why = refused(dialect, made.grammar)
     if why:
         _remark(f"llguidance refuses this grammar: {cut(why, 400)}")
     text = _sent(arguments.dialect, made.grammar)
     if arguments.json:
         members = {"grammar": text, "prefix": made.prefix, "last": made.stop or None}
-        out.json({**members, "given": sorted(made.given), "refused": why or None})
+        level = made.loosened or arguments.level
+        out.json({**members, "level": level, "given": sorted(made.given), "refused": why or None})
     else:
         out.line(text.removesuffix("\n"))
     return 0
@@ -125,7 +128,11 @@ def _verified(job: Job, decisions: Mapping[str, Value], after: str | None) -> Pr
     for step, value in carried_out(job.program, job.inputs, decisions):
         quotes = () if value is NULL else render.default_quotes(step)
         decided = value if step.decision is not None else None
-        progress.read(render.line(step, decided, quotes) + "\n", frozenset())
+        judgements = progress.read(render.line(step, decided, quotes) + "\n", frozenset())
+        for judgement in judgements:
+            if isinstance(judgement, Violation):
+                found = f"{judgement.kind}: expected {cut(judgement.expected, 200)}"
+                raise RequestError(f"--after: no trace stands up to there, step {step.path} is {found}")
         if step.path == after:
             break
     else:

@@ -103,6 +103,8 @@ def impossible_capabilities(kind: str, model: str, capabilities: Capabilities) -
     if capabilities.dialect is not None and capabilities.grammar is None:
         yield "dialect", "its place in the request is missing: write `grammar`, too"
         return
+    if capabilities.max_tokens_field == NONE:
+        yield "max_tokens_field", "without a bound no request is sent: name the field"
     rows = [backend_for(kind, model, capabilities.changes)]
     if not model:
         names = [row.models[0] for row in TABLE if row.kind == kind and row.models]

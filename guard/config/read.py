@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -254,13 +254,14 @@ _CLASS = re.compile(r" or instance of \w+")  # of ours, which stands in no file
 
 def _problem(details: Mapping[str, Any], raw: object) -> tuple[str, str]:
     at: Keys = details["loc"]
+    kind = ""
     if at[:1] == ("upstreams",) and len(at) > 2:
-        at = at[:2] + at[3:]  # without the kind, which stands in no key
+        kind, at = str(at[2]), at[:2] + at[3:]  # the kind stands in no key
     key = spelled_path(_as_written(at, raw))
     context, found = details.get("ctx", {}), details["input"]
     match details["type"]:
         case "extra_forbidden":
-            return key, f"unknown key{suggestion(str(at[-1]), _keys(at))}"
+            return key, f"unknown key{suggestion(str(at[-1]), _keys(at, kind))}"
         case "missing":
             return spelled_path(at), "is required"
         case "union_tag_not_found":
@@ -303,10 +304,12 @@ def _as_written(at: Keys, raw: object) -> Keys:
     return tuple(written)
 
 
-def _keys(at: Keys) -> Iterator[str]:
-    """Give the keys that could have stood where this one does."""
+def _keys(at: Keys, kind: str) -> Iterator[str]:
+    """Give the keys that could have stood where this one does, in an upstream those of its kind."""
     for section in (Config,) if len(at) == 1 else _sections(at):
-        yield from section.model_fields
+        said = section.model_fields.get("kind")
+        if said is None or kind in get_args(said.annotation):
+            yield from section.model_fields
 
 
 def _sections(at: Keys) -> tuple[type[BaseModel], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -83,10 +84,19 @@ class Admin(Section):
     port: int = Field(default=9464, ge=0, le=65535, description="port to listen on; 0 takes a free one")
 
 
+_BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f]")
+
+
 def _http_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # a port out of range, an address in brackets that is none
+        known = False
+    if not known or _BLANK.search(url):
         raise ValueError(f"expected a URL such as http://127.0.0.1:9000/v1, found {url!r}")
+    if parts.path.rstrip("/").endswith("/chat/completions"):
+        raise ValueError("the URL ends where its API begins: leave out /chat/completions")
     if parts.query or parts.fragment or parts.username:
         raise ValueError("the URL must have no query, fragment or user; a key goes into api_key")
     return url.rstrip("/")

@@ -72,11 +72,14 @@ def _shared() -> _Shared:
 
 
 def _simple(node: Node, repeated: dict[Node, str]) -> Node:
-    """Give what is repeated more than once a rule of its own, unless it has one or is one character."""
+    """Give what is repeated more than once a rule of its own, unless it has one or is one character.
+
+    A repetition of a repetition is one of a rule, too: llguidance's reader loses the brackets between them.
+    """
     match node:
         case Repeat(item=item, least=least, most=most):
             inner = _simple(item, repeated)
-            if most not in (0, 1) and not _is_one(inner):
+            if isinstance(inner, Repeat) or (most not in (0, 1) and not _is_one(inner)):
                 inner = Rule(repeated.setdefault(inner, f"again{len(repeated) + 1}"))
             return Repeat(inner, least, most)
         case Sequence(parts=parts):
@@ -117,8 +120,6 @@ def _atom(node: Node) -> str:
             return f"[{'^' if negated else ''}{_inside(ranges)}]"
         case Rule(name=name) | Terminal(name=name):
             return name
-        case Repeat(item=Repeat() as item, least=least, most=most):
-            return f"({_atom(item)}){_times(least, most)}"
         case Repeat(item=item, least=least, most=most):
             return _atom(item) + _times(least, most)
         case Sequence() | Choice():

@@ -250,7 +250,7 @@ def _last(finish: Finish) -> tuple[Usage, ...]:
 
 
 def _estimated(generations: tuple[Usage, ...]) -> bool:
-    return any(one.estimated for one in generations)
+    return any(one.estimated or one.counted for one in generations)
 
 
 def usage(generations: tuple[Usage, ...]) -> dict[str, object]:

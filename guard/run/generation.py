@@ -128,7 +128,9 @@ class Generation:
 
     def _with_thoughts(self, usage: Usage) -> Usage:
         """Say how much of it was thoughts, where the server does not."""
-        return usage if usage.reasoning else replace(usage, reasoning=min(self.thoughts, usage.completion))
+        if usage.reasoning or not self.thoughts:
+            return usage
+        return replace(usage, reasoning=min(self.thoughts, usage.completion), counted=not usage.estimated)
 
     def failed(self, violation: Violation, due: Expected, *, delivered: bool, cell: int | None) -> Attempt:
         """Give what the policy remembers of it, where a violation ended it at the step that is due.

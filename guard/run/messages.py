@@ -115,13 +115,19 @@ class Target:
 class Usage:
     """Tokens of one generation; `estimated` where the server did not report them.
 
-    `reasoning`: those of `completion` that were thoughts, as reported or else as counted.
+    `reasoning`: those of `completion` that were thoughts, as reported, or else `counted` by ourselves.
     """
 
     prompt: int = 0
     completion: int = 0
     estimated: bool = False
     reasoning: int = 0
+    counted: bool = False
+
+    @property
+    def reasoning_estimated(self) -> bool:
+        """Whether the server did not say how many were thoughts."""
+        return self.estimated or self.counted
 
 
 # --- in ------------------------------------------------------------------------------------------

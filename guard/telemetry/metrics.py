@@ -369,7 +369,8 @@ class Metrics(Observer):
         name = model if model in self._models else OTHER
         children = self._tokens[name]
         source = "estimated" if usage.estimated else "reported"
-        self._thoughts[name][source,].inc(usage.reasoning)
+        thought = "estimated" if usage.reasoning_estimated else "reported"
+        self._thoughts[name][thought,].inc(usage.reasoning)
         delivered = max(usage.completion - discarded, 0)
         children["input", "delivered" if delivered else "discarded", source].inc(usage.prompt)
         children["output", "delivered", source].inc(delivered)

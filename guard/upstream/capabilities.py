@@ -45,6 +45,11 @@ _FIELDS: Final[Mapping[Place | None, tuple[str, ...]]] = {
     Place.CUSTOM_TOOL: ("tools", "tool_choice"),
 }
 
+# Fields of every request, of one that goes on from a prefix, and of what is said.
+_FIXED: Final = frozenset({"model", "messages", "stream", "stream_options", "temperature", "top_p", "n"})
+_CONTINUING: Final = frozenset({"continue_final_message", "add_generation_prompt"})
+_SAID: Final = frozenset({"content", "role", "tool_calls", "function_call"})
+
 
 class Prefix(StrEnum):
     """How a server is told to go on from what the assistant has said already."""
@@ -174,9 +179,28 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
         yield "temperature", "it is never sent `temperature`: see `refuses`"
     if backend.stream_options and "stream_options" in backend.refuses:
         yield "stream_options", "it is never sent that field: see `refuses`"
+    if backend.thinks and place is not None and backend.thinking is Thinking.FORBIDDEN:
+        yield "thinks", "under a grammar that forbids thoughts no answer begins among them: see `thinking`"
     needed = {"model", "messages", "stream", backend.max_tokens_field, *_FIELDS.get(place, ())}
+    if backend.prefix is Prefix.CONTINUE:
+        needed |= _CONTINUING
     for name in sorted(backend.refuses & needed):
         yield "refuses", f"no request can do without {name!r}"
+    yield from _taken(backend)
+
+
+def _taken(backend: Backend) -> Iterator[tuple[str, str]]:
+    """Say which field is to hold one thing, and holds another."""
+    others = {*_FIXED, *_CONTINUING, *(name for names in _FIELDS.values() for name in names)}
+    taken = dict.fromkeys(others, "something else")
+    for column in ("max_tokens_field", "stop_field", "seed_field"):
+        name = getattr(backend, column)
+        if name in taken:
+            yield column, f"{name!r} cannot be `{column}` of a request and hold {taken[name]}, too"
+        if name is not None:
+            taken[name] = f"`{column}`"
+    for name in sorted(_SAID.intersection(backend.reasoning_fields)):
+        yield "reasoning_fields", f"{name!r} holds no thoughts, but what is said"
 
 
 def _without_room(backend: Backend) -> Iterator[tuple[str, str]]:

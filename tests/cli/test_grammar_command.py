@@ -148,3 +148,39 @@ def test_a_procedure_that_fails_leaves_nothing_to_write(
 )
 def test_a_bad_grammar_is_refused_with_the_reason(dialect: str, grammar: str) -> None:
     assert refused(DIALECTS[dialect], grammar)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [("--level", "shape, operands, values"), ("--form", "values, work, full")]
+)
+def test_a_word_that_is_none_is_told_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str], option: str, words: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["grammar", str(CHAIN), "--dialect", "gbnf", option, "none"])
+    assert f"{option}: expected one of {words}, found 'none'" in capsys.readouterr().err
+
+
+def test_a_trace_that_no_checker_takes_leads_nowhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "long.proc"
+    many = ", ".join(["1"] * 900)
+    file.write_text(
+        "procedure long(note: text) -> int\n  extract xs: list of int from note\n  t = sum(x for x in xs)\n"
+        f'  return t\n\nexample long\n  note = "a"\n  decide xs = [{many}]\n'
+    )
+    assert main(["grammar", str(file), "--dialect", "gbnf", "--after", "1"]) == 2
+    assert "no trace stands up to there, step 1 is limit_exceeded" in capsys.readouterr().err
+
+
+def test_a_looser_grammar_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "loop.proc"
+    file.write_text(
+        "procedure p(xs: list of int) -> int\n  t = 0\n  for x in xs at most 500\n    t = t + x\n  return t\n"
+    )
+    inputs = json.dumps({"xs": [1] * 450})
+    assert main(["grammar", str(file), "--dialect", "lark", "--inputs", inputs, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["level"] == "shape"
+    assert "this is the grammar at level shape" in shown.err

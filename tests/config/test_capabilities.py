@@ -143,6 +143,26 @@ def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dic
         ({"capabilities": {"ecko": "never"}}, "capabilities.ecko", "did you mean 'echo'"),
         ({"capabilities": {"prefix": "trail"}}, "capabilities.prefix", "did you mean 'trailing'"),
         ({"capabilities": {"stop_field": "a b"}}, "capabilities.stop_field", "should match pattern"),
+        ({"capabilities": {"refuses": "add_generation_prompt"}}, "capabilities.refuses", "can do without"),
+        ({"capabilities": {"max_tokens_field": "none"}}, "capabilities.max_tokens_field", "name the field"),
+        ({"capabilities": {"max_tokens_field": "stop"}}, "capabilities", "hold `max_tokens_field`"),
+        ({"capabilities": {"max_tokens_field": "model"}}, "capabilities.max_tokens_field", "something else"),
+        (
+            {"capabilities": {"seed_field": "max_tokens"}},
+            "capabilities.seed_field",
+            "hold `max_tokens_field`",
+        ),
+        ({"capabilities": {"stop_field": "structured_outputs"}}, "capabilities.stop_field", "something else"),
+        ({"capabilities": {"reasoning_fields": "content"}}, "capabilities.reasoning_fields", "what is said"),
+        (
+            {"kind": "llama.cpp", "capabilities": {"thinks": True, "prefix": "none"}},
+            "capabilities.thinks",
+            "see `thinking`",
+        ),
+        ({"base_url": "http://a b/v1"}, "base_url", "expected a URL"),
+        ({"base_url": "http://h:99999/v1"}, "base_url", "expected a URL"),
+        ({"base_url": "http://[h/v1"}, "base_url", "expected a URL"),
+        ({"base_url": "http://h/v1/chat/completions"}, "base_url", "leave out /chat/completions"),
         ({"kind": "deepseek"}, "base_url", "only below /beta"),
         ({"kind": "azure", "deployment": "d", "base_url": "http://h/openai"}, "deployment", "api_version"),
         (
@@ -152,6 +172,7 @@ def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dic
         ),
         ({"kind": "azure", "api_version": "next"}, "api_version", "should match pattern"),
         ({"kind": "vlm"}, "kind", "did you mean 'vllm'"),
+        ({"deployment": "d"}, "deployment", "unknown key; there are: "),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(
@@ -186,7 +207,11 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "max_tokens_field": st.sampled_from(["max_tokens", "max_completion_tokens"]),
     "stop_field": st.sampled_from(["stop", "stop_sequences", "none"]),
     "seed_field": st.sampled_from(["seed", "random_seed", "none"]),
-    "refuses": st.lists(st.sampled_from(["user", "seed", "stop", "temperature", "messages", "tools"])),
+    "refuses": st.lists(
+        st.sampled_from(
+            ["user", "seed", "stop", "temperature", "messages", "tools", "continue_final_message"]
+        )
+    ),
     "temperature": st.floats(0, 2),
 }
 

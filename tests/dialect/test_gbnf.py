@@ -9,6 +9,7 @@ import pytest
 
 from guard.dialect.gbnf import gbnf
 from guard.dialect.lark import Level
+from guard.dialect.notation import Dialect
 from guard.dialect.tree import (
     Chars,
     Grammar,
@@ -28,6 +29,7 @@ from guard.run.messages import Text
 from guard.trace import render
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
+from guard.upstream.proven import refused
 from tests.dialect.gbnf_reader import Gbnf
 from tests.dialect.readers import narrowed, under_gbnf, under_lark
 from tests.dialect.texts import EVERYTHING, INVOICE
@@ -49,7 +51,7 @@ def written(node: Node, **rules: Node) -> str:
         (Chars((("\x00", "\x1f"),), negated=True), r"root ::= [^\x00-\x1F]"),
         (choice(Literal("a"), sequence(Literal("b"), Rule("b"))), 'root ::= "a" | "b" b'),
         (optional(choice(Literal("a"), Literal("b"))), 'root ::= ("a" | "b")?'),
-        (optional(Repeat(Literal("a"), 2, 3)), 'root ::= ("a"{2,3})?'),
+        (optional(Repeat(Literal("a"), 2, 3)), "root ::= again1?"),
         (Repeat(Literal("a"), 0, None), 'root ::= "a"*'),
         (Repeat(Literal("a"), 1, None), 'root ::= "a"+'),
         (Repeat(Literal("a"), 4, 4), 'root ::= "a"{4}'),
@@ -69,6 +71,13 @@ def test_what_is_repeated_is_a_rule_that_is_written_once() -> None:
         'again1 ::= ", " [0-9]',
         "again2 ::= again1{2}",
     ]
+
+
+def test_what_may_be_repeated_or_not_be_there_is_read_by_all() -> None:
+    for item in (Literal("ab"), Literal("a"), Chars((("a", "b"),))):
+        text = written(sequence(optional(Repeat(item, 1, 8)), Literal("\n")))
+        assert refused(Dialect.GBNF, text) == "", text
+        assert Gbnf(text).matches("\n") == (1, True)
 
 
 def test_a_terminal_is_written_once_however_often_it_is_used() -> None:

@@ -144,6 +144,20 @@ def test_what_the_server_says_that_thoughts_cost_is_what_the_client_reads(
     assert usage == COUNTED
 
 
+def test_thoughts_that_the_server_did_not_count_are_an_estimate_of_ours(tmp_path: Path) -> None:
+    series = 'stepguard_reasoning_tokens_total{model="m",source="%s"}'
+    reply, (reported, estimated) = asked(
+        tmp_path,
+        WAYS["deepseek"],
+        stream=False,
+        usage=USAGE,
+        counts=(series % "reported", series % "estimated"),
+    )
+    told = report_of(reply)["usage"]
+    assert (reported, told["completion_tokens"], told["estimated"]) == (0, 90, True)
+    assert 0 < estimated == told["completion_tokens_details"]["reasoning_tokens"]
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("settings", "free"),

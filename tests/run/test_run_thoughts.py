@@ -86,6 +86,14 @@ def test_what_the_server_says_of_thoughts_counts() -> None:
     )
 
 
+def test_where_the_server_only_says_how_much_it_wrote_the_thoughts_in_it_are_our_own_count() -> None:
+    usage = Usage(prompt=9, completion=50)
+    (told_of,) = finish_of(told(sums(DIALOGUE), thinks("x", 12), says(TRACE), Ended("stop", usage))).usage
+    assert told_of == Usage(prompt=9, completion=50, reasoning=12, counted=True)
+    assert told_of.reasoning_estimated
+    assert not told_of.estimated
+
+
 @pytest.mark.parametrize(
     ("finish_reason", "kind", "outcome"),
     [
