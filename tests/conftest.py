@@ -16,7 +16,12 @@ from tests.dialect.engines import MissingEnginesError, require_engines
 NO_SKIPS = bool(os.environ.get("STEPGUARD_TEST_ALL"))
 
 settings.register_profile(
-    "ci", derandomize=True, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    derandomize=True,
+    max_examples=60,
+    print_blob=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

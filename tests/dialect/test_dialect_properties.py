@@ -13,7 +13,7 @@ from tests.dialect.readers import assert_takes, behind, narrowed, under_gbnf, un
 from tests.strategies import Sample, mutants, samples
 
 LEVELS = st.sampled_from([Level.SHAPE, Level.OPERANDS, Level.VALUES])
-some = settings(max_examples=80, deadline=None)
+some = settings(max_examples=40, deadline=None)
 
 
 def past_decisions(sample: Sample) -> int:

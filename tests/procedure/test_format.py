@@ -127,7 +127,7 @@ def scattered(draw: st.DrawFn, sample: Sample) -> str:
     return draw(st.sampled_from(["\n", "\r\n"])).join(lines)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.data())
 def test_only_white_space_changes(data: st.DataObject) -> None:
     sample = data.draw(samples())
