@@ -35,7 +35,7 @@ from guard.run.policy import Policy, Votes
 
 PAPER = 0.2 ** (1 / 95)  # the chance of a line at 20 % of 95 lines right
 BOUND = 4  # standard errors
-RUNS = 500
+RUNS = 200
 
 # Nothing but the ladder bounds a run, and nothing is delivered before the end.
 FREE = Policy(attempts=10_000, attempts_per_step=10_000, output_tokens=10**9, seconds=1e9, deliver="hold_all")
@@ -142,7 +142,7 @@ def test_no_number_of_votes_helps_a_model_that_is_mostly_wrong() -> None:
 
 
 def test_resume_with_repair_reaches_every_answer_within_five_percent_of_the_faithful_steps() -> None:
-    result = simulate(free(RESUME, REPAIR, REJECT, per_step=3), scenario(95, PAPER, runs=1000))
+    result = simulate(free(RESUME, REPAIR, REJECT, per_step=3), scenario(95, PAPER, runs=400))
     assert measure(result.policy, "success").mean == 1
     assert measure(result.policy, "generated_steps").mean <= 1.05 * 95
     assert near(measure(result.policy, "generated_steps"), 95 / PAPER)
@@ -150,13 +150,13 @@ def test_resume_with_repair_reaches_every_answer_within_five_percent_of_the_fait
 
 def test_a_policy_with_nothing_but_these_actions_does_as_well_on_a_stream() -> None:
     policy = Policy(rules=always((RESUME, REPAIR, REJECT)), attempts_per_step=3)
-    result = simulate(policy, scenario(95, PAPER, runs=1000))
+    result = simulate(policy, scenario(95, PAPER, runs=400))
     assert measure(result.policy, "success").mean == 1
     assert measure(result.policy, "generated_steps").mean <= 1.05 * 95
 
 
 def test_resume_without_repair_reaches_all_but_one_in_a_thousand() -> None:
-    result = simulate(free(RESUME, REJECT, per_step=3), scenario(95, PAPER, runs=1000))
+    result = simulate(free(RESUME, REJECT, per_step=3), scenario(95, PAPER, runs=400))
     assert measure(result.policy, "success").mean >= 0.999
 
 
