@@ -48,11 +48,6 @@ class Straight:
         """The opening and the closing line, with their ends."""
         return render.begin(NAME, NONCE) + "\n", render.end(NONCE) + "\n"
 
-    def is_right(self, trace: str) -> bool:
-        """Whether a whole trace is the faithful one."""
-        begin, end = self.frame
-        return trace == "".join([begin, *(f"{line}\n" for line in self.lines), end])
-
     def wrong(self, place: int, kind: Kind, tail: str, random: Random) -> str:
         """Write the line of a step wrong. `tail` is what of it was given."""
         expected, line = self.steps[place], self.lines[place]

@@ -136,11 +136,6 @@ class Backend:
         """Whether a trace is continued: the input of a tool cannot be begun for the model."""
         return self.prefix is not Prefix.NONE and self.grammar is not Place.CUSTOM_TOOL
 
-    @property
-    def validates(self) -> bool:
-        """Whether it can be relied on to refuse a text that is no grammar."""
-        return self.dialect not in self.ignores_bad
-
     def target(self, name: str, model: str) -> Target:
         """What a run has to know of an upstream of this kind."""
         return Target(

@@ -31,11 +31,6 @@ def _library() -> ModuleType | None:
     return llguidance
 
 
-def can_prove() -> bool:
-    """Whether the library is there."""
-    return _library() is not None
-
-
 def refused(dialect: Dialect, grammar: str) -> str:
     """Say why a grammar cannot be read; "" where it can, and where the library is not there."""
     library = _library()
