@@ -46,7 +46,7 @@ def asking(
     server: LlamaCpp,
     body: Callable[[Endpoint], Awaitable[None]],
     *,
-    config: str = policy("attempts: 4"),
+    config: str = policy("attempts: 4\nforce_by: grammar"),
 ) -> None:
     async def whole_test() -> None:
         async with serving(server) as serves:
@@ -60,6 +60,19 @@ def asking(
 def report(reply: Reply) -> dict[str, Any]:
     found: dict[str, Any] = reply.json["stepguard"]
     return found
+
+
+def test_lines_are_asked_for_one_by_one_where_the_grammar_is_refused(tmp_path: Path) -> None:
+    server = LlamaCpp(refuses=True)
+
+    async def body(endpoint: Endpoint) -> None:
+        replies = [await endpoint.post(BODY) for _ in range(2)]
+        assert [reply.status for reply in replies] == [200] * 2
+        first, second = (report(reply)["generations"] for reply in replies)
+        assert first == second + 1 > 3
+        assert server.forced == [True] + [False] * (first + second - 1)
+
+    asking(tmp_path, server, body, config=policy("attempts: 4"))
 
 
 def test_a_refused_grammar_is_left_out_counted_and_remembered(
