@@ -27,10 +27,14 @@ class Entry:
     ahead: int
     cut: Cut | None
 
-    def discarded(self, kept: int) -> int:
-        """Its completion tokens that served nobody where so many of its characters did."""
+    def discarded(self, kept: int, *, closed: bool) -> int:
+        """Its completion tokens that served nobody where so many of its characters did.
+
+        `closed`: and the closing line, which serves whoever has the answer in front of it.
+        """
         read = max(0, self.usage.completion - self.ahead)  # servers may report fewer than were seen
-        share = min(kept + self.closing, self.characters) / self.characters if self.characters else 0
+        kept += self.closing if closed else 0
+        share = min(kept, self.characters) / self.characters if self.characters else 0
         return self.usage.completion - round(read * share)
 
 
@@ -62,17 +66,17 @@ class Accounts:
         )
         self._entries.append(entry)
         self.completion += entry.usage.completion
-        return entry.discarded(_last_of(generation.number, lines) if kept is None else kept)
+        return entry.discarded(_last_of(generation.number, lines) if kept is None else kept, closed=True)
 
-    def discarded(self, lines: Iterable[Line], *, released: bool = False) -> tuple[int, ...]:
+    def discarded(self, lines: Iterable[Line], *, answered: bool, released: bool) -> tuple[int, ...]:
         """Of each generation, the completion tokens that served nobody, where the client got these lines.
 
-        `released`: and all that the last one wrote.
+        `answered`: and the answer behind them. `released`: and all that the last one wrote.
         """
         kept: Counter[int] = Counter()
         for line in lines:
             kept[line.by] += line.written
-        found = [entry.discarded(kept[entry.generation]) for entry in self._entries]
+        found = [entry.discarded(kept[entry.generation], closed=answered) for entry in self._entries]
         if released and found:
             found[-1] = 0
         return tuple(found)

@@ -614,7 +614,9 @@ class Run:
             finish_reason=finish_reason,
             classes=self._progress.classes,
             votes=self._polls.report,
-            discarded=self._accounts.discarded(served, released=outcome is Outcome.RELEASED),
+            discarded=self._accounts.discarded(
+                served, answered=answer is not None, released=outcome is Outcome.RELEASED
+            ),
             saved=self._accounts.saved(self._progress),
             forced=self._forcing.level,
         )

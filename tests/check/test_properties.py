@@ -16,7 +16,7 @@ from guard.check.verdict import Judgement, StepVerified, Verdict, Violation
 from tests.strategies import NONCE, Mutant, Sample, mutants, samples
 from tests.traces import Case, cases
 
-some = settings(max_examples=60, deadline=None)
+some = settings(max_examples=40, deadline=None)
 # Behind these the rest of the trace is as it was.
 ONE_DEPARTURE = {
     "again",
@@ -81,7 +81,7 @@ def test_the_rendered_reference_passes(sample: Sample) -> None:
     assert counts.missing == 0
 
 
-@settings(some, max_examples=200)
+@settings(some, max_examples=100)
 @given(mutated())
 def test_a_departure_is_named_by_its_kind_where_it_is(made: tuple[Sample, Mutant]) -> None:
     sample, mutant = made

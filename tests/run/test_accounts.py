@@ -150,6 +150,17 @@ def test_the_budget_holds_by_what_the_server_says_so_far() -> None:
     assert finish.usage == (Usage(prompt=7, completion=101),)
 
 
+def test_a_closing_line_serves_nobody_who_got_no_answer() -> None:
+    run = sums(Policy(), DIALOGUE, whole=True)
+    run.start()
+    for line in ("@begin sums 3fa92c\n", "1" + A, B, C, D, END):
+        run.handle(Text(line, 1))
+    finish = run.handle(Cancelled())[-1]
+    assert isinstance(finish, Finish)
+    assert finish.answer is None
+    assert list(finish.discarded) == completion(finish) == [6]
+
+
 PIECES: Final = (
     A, B, C, D, END, WRONG_B, B[1:], C[1:], D[1:], "1" + A, "@begin sums 3fa92c\n", "?\n", "prose", "",
 )  # fmt: skip
