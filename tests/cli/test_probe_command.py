@@ -9,10 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -22,34 +19,11 @@ from guard.bench.probe import Plan
 from guard.cli import main
 from guard.config import load_config
 from tests.bench.known import Known, known_server
-from tests.upstream.servers import Connection, serving
+from tests.upstream.servers import Connection, in_a_thread, serving
 
 CHAIN = Path(__file__).parent.parent.parent / "examples/quickstart/chain.proc"
 CHANCES = {Way.FIRST: 0.9, Way.RETRY: 0.7, Way.SCAFFOLD: 0.95}
 RUNS = 3
-
-
-@contextmanager
-def in_a_thread(known: Known) -> Iterator[str]:
-    """A model server beside a command that has an event loop of its own."""
-    urls: list[str] = []
-    ready, stop = Event(), Event()
-
-    async def serve() -> None:
-        async with known_server(known) as url:
-            urls.append(url)
-            ready.set()
-            while not stop.is_set():  # noqa: ASYNC110 (another thread says so)
-                await asyncio.sleep(0.02)
-
-    thread = Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield urls[0]
-    finally:
-        stop.set()
-        thread.join(10)
 
 
 def configured(folder: Path, url: str, **more: str) -> str:
@@ -71,7 +45,7 @@ def known(**habits: Any) -> Known:
 def test_the_picture_is_printed_and_a_policy_written_that_is_a_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with in_a_thread(known(grammars=True)) as url:
+    with in_a_thread(known_server(known(grammars=True))) as url:
         assert probe(tmp_path, "served", "--config", configured(tmp_path, url), "--steps", "20") == 0
     out = capsys.readouterr().out
     assert out.startswith("model m on upstream served: at most ")
@@ -87,7 +61,7 @@ def test_the_picture_is_printed_and_a_policy_written_that_is_a_configuration(
 
 def test_the_json_has_all_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = known()
-    with in_a_thread(model) as url:
+    with in_a_thread(known_server(model)) as url:
         config = configured(tmp_path, url, kind="generic")
         assert probe(tmp_path, "--config", config, "--steps", "9", "--json", "--name", "mine") == 0
     found = json.loads(capsys.readouterr().out)

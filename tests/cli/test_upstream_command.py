@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 import yaml
@@ -19,29 +15,7 @@ from guard.upstream.backends import BACKENDS
 from guard.upstream.capabilities import Place, Prefix
 from guard.upstream.http import HttpUpstream
 from tests.upstream.able import Able, able_server
-
-
-@contextmanager
-def in_a_thread(able: Able) -> Iterator[str]:
-    """A server beside a command that has an event loop of its own."""
-    urls: list[str] = []
-    ready, stop = Event(), Event()
-
-    async def serve() -> None:
-        async with able_server(able) as server:
-            urls.append(server.url)
-            ready.set()
-            while not stop.is_set():  # noqa: ASYNC110 (another thread says so)
-                await asyncio.sleep(0.02)
-
-    thread = Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield urls[0]
-    finally:
-        stop.set()
-        thread.join(10)
+from tests.upstream.servers import in_a_thread
 
 
 def configured(folder: Path, **upstreams: dict[str, object]) -> str:
@@ -53,8 +27,8 @@ def configured(folder: Path, **upstreams: dict[str, object]) -> str:
 def test_where_a_server_is_otherwise_the_words_for_it_are_printed_and_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with in_a_thread(Able(prefix=Prefix.TRAILING, place=Place.STRUCTURED_OUTPUTS)) as url:
-        served: dict[str, object] = {"kind": "vllm", "base_url": url, "model": "m"}
+    with in_a_thread(able_server(Able(prefix=Prefix.TRAILING, place=Place.STRUCTURED_OUTPUTS))) as server:
+        served: dict[str, object] = {"kind": "vllm", "base_url": server.url, "model": "m"}
         file = configured(tmp_path, gpu=served)
         assert main(["upstream", "test", "gpu", "--config", file]) == 1
         out = capsys.readouterr().out
@@ -70,8 +44,8 @@ def test_where_a_server_is_otherwise_the_words_for_it_are_printed_and_hold(
 
 
 def test_as_json_all_of_it_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with in_a_thread(Able(many=False, place=Place.GRAMMAR)) as url:
-        file = configured(tmp_path, any={"kind": "generic", "base_url": url})
+    with in_a_thread(able_server(Able(many=False, place=Place.GRAMMAR))) as server:
+        file = configured(tmp_path, any={"kind": "generic", "base_url": server.url})
         assert main(["upstream", "test", "any", "--config", file, "--model", "m", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["usable"] is True
@@ -94,9 +68,9 @@ def test_a_server_that_cannot_be_used_is_3(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_a_key_is_never_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with in_a_thread(Able(key="other")) as url:
+    with in_a_thread(able_server(Able(key="other"))) as server:
         file = configured(
-            tmp_path, main={"kind": "generic", "base_url": url, "model": "m", "api_key": "sk-secret"}
+            tmp_path, main={"kind": "generic", "base_url": server.url, "model": "m", "api_key": "sk-secret"}
         )
         assert main(["upstream", "test", "main", "--config", file]) == 3
         assert main(["upstream", "list", "--config", file]) == 0

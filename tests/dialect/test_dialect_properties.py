@@ -8,8 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from guard.dialect.lark import Level
+from guard.dialect.tree import Grammar
 from guard.trace import render
 from tests.dialect.readers import assert_takes, behind, narrowed, under_gbnf, under_lark
+from tests.faults.faithful import Mutant
 from tests.strategies import Sample, mutants, samples
 
 LEVELS = st.sampled_from([Level.SHAPE, Level.OPERANDS, Level.VALUES])
@@ -20,6 +22,19 @@ def past_decisions(sample: Sample) -> int:
     """The number of steps up to the last one that the model decides."""
     decided = [index for index, (step, _) in enumerate(sample.steps) if step.decision is not None]
     return decided[-1] + 1 if decided else 0
+
+
+def spoiled(data: st.DataObject, sample: Sample, level: Level) -> tuple[Mutant, Grammar, str, str]:
+    """Spoil a trace behind its last decision; give the grammar of that rest, the rest and the spoiled one."""
+    mutant = data.draw(mutants(sample))
+    at = past_decisions(sample)
+    made = narrowed(sample.program, sample.inputs, sample.steps, at, level=level)
+    right = behind(sample.program, sample.steps, at, made)
+    start = sample.trace.index(right)
+    wrong = mutant.text[start:]
+    assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
+    assert made.grammar is not None
+    return mutant, made.grammar, right, wrong
 
 
 def common(left: str, right: str) -> int:
@@ -57,32 +72,18 @@ def test_the_faithful_rest_may_be_written_behind_every_scaffold(
 def test_at_level_values_nothing_but_the_faithful_rest_may_be_written(
     sample: Sample, data: st.DataObject
 ) -> None:
-    mutant = data.draw(mutants(sample))
-    at = past_decisions(sample)
-    made = narrowed(sample.program, sample.inputs, sample.steps, at, level=Level.VALUES)
-    right = behind(sample.program, sample.steps, at, made)
-    start = sample.trace.index(right)
-    wrong = mutant.text[start:]
-    assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
-    assert made.grammar is not None
+    _, grammar, right, wrong = spoiled(data, sample, Level.VALUES)
     at_most = common(right, wrong)
-    assert under_gbnf(made.grammar, wrong) == (at_most, False)
-    assert under_lark(made.grammar, wrong) == (len(wrong[:at_most].encode()), False)
+    assert under_gbnf(grammar, wrong) == (at_most, False)
+    assert under_lark(grammar, wrong) == (len(wrong[:at_most].encode()), False)
 
 
 @some
 @given(samples(groups=False), st.data())
 def test_with_given_operands_only_values_can_be_wrong(sample: Sample, data: st.DataObject) -> None:
-    mutant = data.draw(mutants(sample))
-    at = past_decisions(sample)
-    made = narrowed(sample.program, sample.inputs, sample.steps, at)
-    right = behind(sample.program, sample.steps, at, made)
-    start = sample.trace.index(right)
-    wrong = mutant.text[start:]
-    assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
-    assert made.grammar is not None
-    count, whole = under_gbnf(made.grammar, wrong)
-    assert under_lark(made.grammar, wrong) == (len(wrong[:count].encode()), whole)
+    mutant, grammar, right, wrong = spoiled(data, sample, Level.OPERANDS)
+    count, whole = under_gbnf(grammar, wrong)
+    assert under_lark(grammar, wrong) == (len(wrong[:count].encode()), whole)
     if mutant.name == "wrong_value":
         assert whole or count >= common(right, wrong)
     else:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard.check.checker import Checker
@@ -22,8 +22,8 @@ from guard.trace.parser import Parser
 from tests.dialect.engines import END, Llama, LLGuidance, XGrammar
 from tests.dialect.readers import behind, narrowed, under_our_gbnf
 from tests.dialect.shipped import shipped
-from tests.dialect.test_dialect_properties import LEVELS, common, past_decisions
-from tests.strategies import NONCE, Sample, mutants, samples
+from tests.dialect.test_dialect_properties import LEVELS, common, spoiled
+from tests.strategies import NONCE, Sample, samples
 
 pytestmark = pytest.mark.usefixtures("engines")
 few = settings(max_examples=25, deadline=None)
@@ -109,16 +109,9 @@ def test_the_faithful_rest_is_taken_by_all(sample: Sample, level: Level, data: s
 def test_a_mutant_is_refused_by_all_at_the_same_byte(
     sample: Sample, level: Level, data: st.DataObject
 ) -> None:
-    mutant = data.draw(mutants(sample))
-    at = past_decisions(sample)
-    made = narrowed(sample.program, sample.inputs, sample.steps, at, level=level)
-    right = behind(sample.program, sample.steps, at, made)
-    start = sample.trace.index(right)
-    wrong = mutant.text[start:]
-    assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
-    assert made.grammar is not None
-    count, whole = under_our_gbnf(made.grammar, wrong)
-    Engines(made.grammar).assert_take(wrong, count, whole=whole)
+    mutant, grammar, right, wrong = spoiled(data, sample, level)
+    count, whole = under_our_gbnf(grammar, wrong)
+    Engines(grammar).assert_take(wrong, count, whole=whole)
     if level is Level.VALUES:
         assert (count, whole) == (common(right, wrong), False)
     elif mutant.name in {"left_out", "premature", "extra", "repeated"} or level is Level.OPERANDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard.dialect.lark import Level
@@ -14,8 +14,8 @@ from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choi
 from tests.dialect.engines import LLGuidance, XGrammar, re2
 from tests.dialect.readers import behind, narrowed, under_gbnf
 from tests.dialect.shipped import shipped
-from tests.dialect.test_dialect_properties import LEVELS, past_decisions
-from tests.strategies import Sample, mutants, samples
+from tests.dialect.test_dialect_properties import LEVELS, spoiled
+from tests.strategies import Sample, samples
 
 pytestmark = pytest.mark.usefixtures("engines")
 some = settings(max_examples=40, deadline=None)
@@ -60,18 +60,11 @@ def test_the_rest_of_a_shipped_procedure_is_taken_by_all(name: str, level: Level
 def test_a_mutant_is_taken_where_the_grammar_takes_it(
     sample: Sample, level: Level, data: st.DataObject
 ) -> None:
-    mutant = data.draw(mutants(sample))
-    at = past_decisions(sample)
-    made = narrowed(sample.program, sample.inputs, sample.steps, at, level=level)
-    right = behind(sample.program, sample.steps, at, made)
-    start = sample.trace.index(right)
-    wrong = mutant.text[start:]
-    assume(mutant.text[:start] == sample.trace[:start] and wrong != right)
-    assert made.grammar is not None
-    expression = regex(made.grammar)
+    _, grammar, right, wrong = spoiled(data, sample, level)
+    expression = regex(grammar)
     assert expression is not None
     assert takes(expression, right)
-    if under_gbnf(made.grammar, wrong)[1]:
+    if under_gbnf(grammar, wrong)[1]:
         assert takes(expression, wrong)
     elif level is not Level.SHAPE:  # there a working is any text
         assert not takes(expression, wrong)

@@ -6,9 +6,10 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 import uvloop
@@ -205,3 +206,26 @@ async def first_pieces(stream: AsyncGenerator[Text | Ended], count: int) -> None
     async with aclosing(stream):
         for _ in range(count):
             await anext(stream)
+
+
+@contextmanager
+def in_a_thread(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Run a server beside a command that has an event loop of its own; give what it gives."""
+    given: list[T] = []
+    ready, stop = Event(), Event()
+
+    async def serve() -> None:
+        async with server as gives:
+            given.append(gives)
+            ready.set()
+            while not stop.is_set():  # noqa: ASYNC110 (another thread says so)
+                await asyncio.sleep(0.02)
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield given[0]
+    finally:
+        stop.set()
+        thread.join(10)
