@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest import TestCase
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from guard.check.checker import Checker
@@ -37,6 +35,7 @@ from guard.run.messages import (
 from guard.run.policy import Policy
 from guard.run.race import STRAIGHT_ON, Race
 from guard.trace import render
+from tests.run.machines import played
 from tests.run.procedures import NONCE, ORDER, SHARES, SUMS, job, program
 from tests.run.test_run_machine import FAULTS, JOBS, POLICIES, TARGETS, fitting
 
@@ -241,21 +240,6 @@ class Upstreams(RuleBasedStateMachine):
         self.the_end_is_right()
 
 
-def _test_case(text: str) -> type[TestCase]:
-    class Case(Upstreams):
-        pass
-
-    Case.text = text
-    case: type[TestCase] = Case.TestCase
-    case.settings = settings(  # type: ignore[attr-defined]
-        max_examples=60,
-        stateful_step_count=25,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    return case
-
-
-TestSums = _test_case(SUMS)
-TestOrder = _test_case(ORDER)
-TestShares = _test_case(SHARES)
+TestSums = played(Upstreams, SUMS)
+TestOrder = played(Upstreams, ORDER)
+TestShares = played(Upstreams, SHARES)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from typing import Final
-from unittest import TestCase
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from guard.check.checker import Checker
@@ -54,6 +52,7 @@ from guard.run.messages import (
 from guard.run.policy import ForceBy, Policy, Vary, Votes
 from guard.run.run import Run
 from guard.trace import render
+from tests.run.machines import played
 from tests.run.procedures import NONCE, NOTE, ORDER, SHARES, STOCK, SUMS, job, program
 
 JOBS: Final[dict[str, dict[str, Value]]] = {
@@ -406,22 +405,7 @@ def fitting(due: Expected, value: Value) -> Value | None:
             return int(value) if isinstance(value, int) else value
 
 
-def _test_case(text: str) -> type[TestCase]:
-    class Case(Upstream):
-        pass
-
-    Case.text = text
-    case: type[TestCase] = Case.TestCase
-    case.settings = settings(  # type: ignore[attr-defined]
-        max_examples=60,
-        stateful_step_count=25,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    return case
-
-
-TestSums = _test_case(SUMS)
-TestOrder = _test_case(ORDER)
-TestShares = _test_case(SHARES)
-TestStock = _test_case(STOCK)
+TestSums = played(Upstream, SUMS)
+TestOrder = played(Upstream, ORDER)
+TestShares = played(Upstream, SHARES)
+TestStock = played(Upstream, STOCK)
