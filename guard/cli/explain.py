@@ -297,10 +297,7 @@ def _by_grammar(config: Config, settings: PolicySettings, name: str) -> bool:
 
 def _by_lines(config: Config, settings: PolicySettings, name: str) -> bool:
     """Whether each line is a generation of its own on an upstream."""
-    target = _target(config, name)
-    if settings.force_by is ForceBy.AUTO and target.dialect is not None:
-        return False
-    return one_by_one.can(target, settings.policy.force, settings.force_by)
+    return one_by_one.must(_target(config, name), settings.policy.force, settings.force_by)
 
 
 def _target(config: Config, name: str) -> Target:

@@ -41,6 +41,11 @@ def can(target: Target, level: Level, by: ForceBy) -> bool:
     return wanted and target.prefill and level in _LEVELS
 
 
+def must(target: Target, level: Level, by: ForceBy) -> bool:
+    """Whether they have to be: the policy says so, or there is no grammar to try first."""
+    return can(target, level, by) and (by is ForceBy.LINES or target.dialect is None)
+
+
 def is_given(due: Expected) -> bool:
     """Whether a line is all operands: what is copied, with nothing left to be computed or decided.
 

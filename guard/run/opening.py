@@ -123,8 +123,7 @@ def opening(
     """
     due = progress.expected
     assert due is not None, "there is nothing left to write"
-    one_by_one = lines.can(target, level, by)
-    if one_by_one and by is ForceBy.LINES:
+    if lines.must(target, level, by):
         return _one_line(job, progress, due, level, reason)
     scaffold = None if reason.cell is None else render.scaffold(due, reason.cell)
     in_object = target.dialect is Dialect.JSON_SCHEMA
@@ -136,7 +135,7 @@ def opening(
         progress.open_frame()
     forced = schema or _grammar(job, progress, target, level, tail)
     grammar, given, stop = forced.text, forced.given, forced.stop
-    if one_by_one and grammar is None:
+    if grammar is None and lines.can(target, level, by):
         return _one_line(job, progress, due, level, reason)
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself

@@ -50,7 +50,7 @@ from guard.run.faults import Faults
 from guard.run.forcing import Forcing, ignored
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
-from guard.run.lines import can, is_given, scaffold_cell
+from guard.run.lines import can, is_given, must, scaffold_cell
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -74,7 +74,7 @@ from guard.run.messages import (
 )
 from guard.run.opening import NO_REASON, Job, Reason
 from guard.run.overlap import NO_LINE
-from guard.run.policy import Attempt, Choice, ForceBy, Policy
+from guard.run.policy import Attempt, Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
@@ -500,9 +500,8 @@ class Run:
 
     def _by_lines(self, strategy: Strategy) -> bool:
         """Whether the next generation is for one line, as far as that is known before it is opened."""
-        target, by = self._forcing.targets[self._upstream], self._policy.force_by
-        sure = by is ForceBy.LINES or target.dialect is None or strategy is Strategy.LINE
-        return sure and can(target, self._policy.force, by)
+        held = self._forcing.targets[self._upstream], self._policy.force, self._policy.force_by
+        return can(*held) if strategy is Strategy.LINE else must(*held)
 
     def _write(self, step_class: StepClass, *, only_one: bool = False) -> list[Command]:
         commands: list[Command] = []
