@@ -35,7 +35,7 @@ class Capabilities(Section):
 
     api: Api | None = Field(
         default=None,
-        description="which of OpenAI's interfaces it is asked by: completions of chats, or responses",
+        description="which of OpenAI's interfaces it is asked by: chat completions, or responses",
     )
     grammar: GrammarPlace | None = Field(
         default=None, description="where in the request a grammar goes; `none`: it takes none"

@@ -16,6 +16,7 @@ MANUAL = (Path(__file__).parent.parent.parent / "deploy/README.md").read_text(en
 PARTS = (
     ("grammar", "ignores_bad", "thinking", "prefix", "echo", "roles", "reasoning_fields", "thinks"),
     (
+        "api",
         "stream_options",
         "usage",
         "max_tokens_field",
