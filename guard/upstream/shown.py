@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from guard.dialect.notation import Dialect
 from guard.upstream.capabilities import Backend
 
 # The columns, each with what it is called.
@@ -12,6 +13,7 @@ COLUMNS: Mapping[str, str] = {
     "api": "API",
     "grammar": "grammar: notation",
     "ignores_bad": "bad ones ignored",
+    "patterns": "patterns",
     "thinking": "thinking first",
     "prefix": "prefix",
     "echo": "repeats it",
@@ -36,6 +38,8 @@ def shown(row: Backend) -> dict[str, str]:
         cells["grammar"] = f"{row.grammar.value}: {row.dialect.value}"
     else:
         cells["ignores_bad"] = cells["thinking"] = "-"
+    if row.dialect is not Dialect.JSON_SCHEMA:
+        cells["patterns"] = "-"
     if not row.prefill:
         cells["echo"] = "-"
     return {
