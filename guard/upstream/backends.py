@@ -218,13 +218,17 @@ _IN_RESPONSES: Final[Mapping[str, Any]] = {
     "n": False,
 }
 
+# Where it is known that a grammar holds there, too.
+_GRAMMAR_IN_RESPONSES: Final = frozenset({"openai", "azure", "llama.cpp", "local"})
+
 
 def _in_its_api(row: Backend, said: Collection[str] = ()) -> Backend:
     """Give a row in the words of its API, but for the columns that the operator has said."""
     if row.api is Api.CHAT:
         return row
     words = {name: value for name, value in _IN_RESPONSES.items() if name not in said}
-    return replace(row, **words, unverified=row.unverified - _IN_RESPONSES.keys())
+    doubtful = frozenset() if row.kind in _GRAMMAR_IN_RESPONSES else frozenset({"grammar"})
+    return replace(row, **words, unverified=row.unverified - _IN_RESPONSES.keys() | doubtful)
 
 
 _ROWS: Final[tuple[Backend, ...]] = (

@@ -116,6 +116,7 @@ class HttpUpstream:
         backend = self.backend_for(command.model)
         reader = AnswerReader(
             api=backend.api,
+            most=command.max_tokens,
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,

@@ -27,7 +27,8 @@ class AnswerReader:
     Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
     `members`: the steps are asked for as members of a JSON object, and read back as lines. What is written
-    into a tool that takes a text is read as if it was said. `api`: in which form the answer comes.
+    into a tool that takes a text is read as if it was said. `api`: in which form the answer comes; `most`:
+    how many tokens it may have.
 
     `reasoning`: fields that hold thoughts, beside the usual ones. Thoughts that the model writes in tags in
     front of its trace are taken out, too; not where it goes on from a `prefix`. `thinks`: it has begun with
@@ -38,6 +39,7 @@ class AnswerReader:
         self,
         *,
         api: Api = Api.CHAT,
+        most: int | None = None,
         prefix: str = "",
         prompt_tokens: int = 0,
         token_per_chunk: bool = False,
@@ -63,6 +65,7 @@ class AnswerReader:
         self._thinking = None if prefix else Thinking(begun=thinks)
         # The last event of a response says all that there is to say of its end.
         self._ends_itself = api is Api.RESPONSES
+        self._most = most
         self._piece = (
             Events(reasoning).read
             if self._ends_itself
@@ -111,7 +114,13 @@ class AnswerReader:
         """Give the finish reason as it is for a text: a call that is whole is all that was asked for."""
         if self._steps is not None and self._steps.cut:
             return "length"  # within a member, whatever the server says
+        if self._ends_itself and self.finish_reason == "stop" and self._full():
+            return "length"  # llama.cpp calls it completed
         return "stop" if self._spoken.called and self.finish_reason == "tool_calls" else self.finish_reason
+
+    def _full(self) -> bool:
+        written = None if self._usage is None else self._usage.completion_tokens
+        return self._most is not None and written is not None and written >= self._most
 
     def _sniff(self, data: bytes) -> bytes:
         """See by its first character what this is: content types are often wrong."""

@@ -116,7 +116,7 @@ class Answer:
             "status": status,
             "model": self.model,
         }
-        rest = {
+        rest: dict[str, Any] = {
             "error": None,
             "incomplete_details": None,
             "instructions": None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -22,8 +23,11 @@ from guard.errors import (
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.backends import backend_for
 from guard.upstream.capabilities import Api
+from guard.upstream.local import LocalUpstream
+from guard.upstream.model import resolve
 from guard.upstream.request import body
 from guard.upstream.responses import PLACES, in_responses
+from guard.upstream.trial import Trial, overrides
 from guard.wire.fields import Treatment, rule_for
 from tests.upstream.responding import Answer
 from tests.upstream.servers import (
@@ -303,6 +307,48 @@ def test_the_members_of_an_object_are_read_as_lines() -> None:
     assert text_in(answered(behave, opening(grammar="{}", model="gpt-4o"), **settings)) == (
         "1 a = 1 + 2 = 3\n2 return 3\n"
     )
+
+
+def test_an_answer_that_is_as_long_as_it_may_be_was_cut_whatever_the_server_calls_it() -> None:
+    answer = Answer()
+    events = [*answer.start(), *answer.tool(["1 a = "]), *answer.end()]  # of 90 tokens
+    for most, finish_reason in ((90, "length"), (91, "stop")):
+        last = answered(streams(*events), opening(max_tokens=most), **RESPONSES)[-1]
+        assert last == Ended(finish_reason, USAGE)
+
+
+@pytest.mark.local
+def test_llama_cpp_answers_by_it_as_well() -> None:
+    """A server that is none of OpenAI's: it takes our requests, and we read its answers."""
+
+    async def talk() -> tuple[Trial, str, list[str | None]]:
+        upstream = LocalUpstream(
+            "local", resolve(), threads=1, context=2048, slots=1, capabilities={"api": Api.RESPONSES}
+        )
+        await upstream.start()
+        try:
+            model = upstream.target.model
+            trial = Trial(upstream, backend_for("local", "", {"api": Api.RESPONSES}), model)
+            assert await trial.run()
+            grammar = 'root ::= "1 a = " [0-9]{1,3} "\\n"\n'
+            texts: list[str] = []
+            ends: list[str | None] = []
+            for command in (opening(grammar=grammar, model=model), opening(max_tokens=4, model=model)):
+                *said, end = [piece async for piece in upstream.stream(command, client=Call())]
+                assert isinstance(end, Ended)
+                assert end.usage is not None
+                assert not end.usage.estimated
+                texts.append(text_in(said))
+                ends.append(end.finish_reason)
+            return trial, texts[0], ends
+        finally:
+            await upstream.close()
+
+    trial, text, ends = asyncio.run(talk())
+    assert overrides(trial.findings) == {}
+    assert {finding.capability: finding.found for finding in trial.findings}["grammar"] == "obeyed"
+    assert re.fullmatch(r"1 a = [0-9]{1,3}\n", text)
+    assert ends == ["stop", "length"]
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
