@@ -93,6 +93,7 @@ def test_every_column_but_those_of_our_own_can_be_said_otherwise() -> None:
                 "seed_field": None,
                 "reasoning_fields": ("reasoning_text", "reasoning_summary_text"),
                 "n": False,
+                "unverified": frozenset({"grammar"}),
             },
         ),
         (

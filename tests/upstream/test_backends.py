@@ -130,7 +130,9 @@ def test_that_type_refuses_what_is_none_of_it() -> None:
     response = asked(backend_for("openai", "gpt-5", {"api": Api.RESPONSES}), model="gpt-5")
     unknown: list[dict[str, object]] = [{"random_seed": 7}, {"stop": 7}]
     theirs: list[dict[str, object]] = [
-        *({name: value} for name, value in (("seed", 7), ("n", 1), ("max_tokens", 9))),
+        {"seed": 7},
+        {"n": 1},
+        {"max_tokens": 9},
         {"stream_options": {"include_usage": True}},
         {"input": [{"role": "user", "content": [{"type": "text", "text": "7"}]}]},
     ]
