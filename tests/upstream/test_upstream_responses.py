@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
-from pydantic import TypeAdapter
 
 from guard.errors import (
     InvalidState,
@@ -29,6 +28,7 @@ from guard.upstream.request import body
 from guard.upstream.responses import PLACES, in_responses
 from guard.upstream.trial import Trial, overrides
 from guard.wire.fields import Treatment, rule_for
+from tests.upstream import openai_types
 from tests.upstream.responding import Answer
 from tests.upstream.servers import (
     DONE,
@@ -48,7 +48,6 @@ from tests.upstream.servers import (
     whole,
 )
 
-PUBLISHED = TypeAdapter(ResponseCreateParamsStreaming)
 ROW = backend_for("openai", "gpt-5-mini", {"api": Api.RESPONSES})
 RESPONSES: dict[str, Any] = {
     "kind": "openai",
@@ -61,7 +60,7 @@ USAGE = Usage(prompt=400, completion=90, reasoning=64)
 
 def published(sent: dict[str, object]) -> dict[str, object]:
     """The same, after a look at whether it is of the type that OpenAI's library publishes."""
-    PUBLISHED.validate_python(sent, strict=True, extra="forbid")
+    openai_types.published(sent)
     return sent
 
 
