@@ -89,15 +89,14 @@ class Events:
         return joint + text
 
     def _end(self, status: object, response: Mapping[str, Any]) -> Piece | InBandError:
-        error = response.get("error")
-        if status == "failed" or isinstance(error, dict):
+        if status == "failed":
+            error = response.get("error")
             return _error(error if isinstance(error, dict) else {})
         items = response.get("output")
         items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        unheard = () if self._heard else enumerate(_said(items))
         return Piece(
-            ""
-            if self._heard
-            else "".join(self._joined(place, said) for place, said in enumerate(_said(items))),
+            "".join(self._joined(place, said) for place, said in unheard),
             "" if self._thought else "".join(_thought(items)),
             _finish_reason(status, response.get("incomplete_details")),
             _usage(response.get("usage")),

@@ -16,6 +16,7 @@ RESPONSES: Final = TypeAdapter(ResponseCreateParamsStreaming)
 def published(sent: Mapping[str, object]) -> tuple[list[Any], list[Any]]:
     """Check a request against its type; give its messages or items, and its tools. Raises `ValueError`."""
     api = RESPONSES if "input" in sent else CHAT
-    read = api.validate_python(dict(sent), strict=True, extra="forbid")
-    said: Any = read["input"] if "input" in read else read["messages"]
-    return list(said), list(read.get("tools", ()))  # which are read lazily
+    read: Any = api.validate_python(dict(sent), strict=True, extra="forbid")
+    return list(read["input" if "input" in sent else "messages"]), list(
+        read.get("tools", ())
+    )  # which are read lazily
