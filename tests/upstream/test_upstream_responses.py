@@ -69,6 +69,10 @@ def items(*messages: dict[str, object]) -> Any:
     return published(body(ROW, opening(messages=messages), model="m", extra={}))["input"]
 
 
+def message(role: str, content: object) -> dict[str, object]:
+    return {"type": "message", "role": role, "content": content}
+
+
 def sent(**extra: object) -> dict[str, object]:
     """What is sent beside what always is."""
     command = opening(temperature=None)
@@ -87,10 +91,10 @@ def test_messages_are_items_of_the_input_in_their_roles() -> None:
         {"role": "assistant", "content": "1 a = 2 + 3", "refusal": None},
         {"role": "user", "content": "Go on."},
     ) == [
-        {"role": "developer", "content": "Add."},
-        {"role": "user", "content": "2 + 3"},
-        {"role": "assistant", "content": "1 a = 2 + 3"},
-        {"role": "user", "content": "Go on."},
+        message("developer", "Add."),
+        message("user", "2 + 3"),
+        message("assistant", "1 a = 2 + 3"),
+        message("user", "Go on."),
     ]
 
 
@@ -113,12 +117,8 @@ def test_parts_are_named_for_who_gives_them() -> None:
 
 def test_what_the_assistant_said_is_one_text() -> None:
     parts = [{"type": "text", "text": "1 a = 3"}, {"type": "text", "text": "2 b = 4"}]
-    assert items({"role": "assistant", "content": parts}) == [
-        {"role": "assistant", "content": "1 a = 3\n2 b = 4"}
-    ]
-    assert items({"role": "assistant", "content": None, "refusal": "No."}) == [
-        {"role": "assistant", "content": "No."}
-    ]
+    assert items({"role": "assistant", "content": parts}) == [message("assistant", "1 a = 3\n2 b = 4")]
+    assert items({"role": "assistant", "content": None, "refusal": "No."}) == [message("assistant", "No.")]
 
 
 def test_calls_of_tools_are_items_of_their_own() -> None:
@@ -134,7 +134,7 @@ def test_calls_of_tools_are_items_of_their_own() -> None:
         {"type": "custom_tool_call", "call_id": "c2", "name": "write", "input": "a"},
         {"type": "function_call_output", "call_id": "c1", "output": "red"},
         {"type": "custom_tool_call_output", "call_id": "c2", "output": "done"},
-        {"role": "assistant", "content": "It is red."},
+        message("assistant", "It is red."),
     ]
 
 
@@ -142,7 +142,7 @@ def test_what_has_no_counterpart_is_left_for_the_server_to_refuse() -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     odd: dict[str, object] = {"role": "assistant", "content": "", "tool_calls": [{"odd": 1}, 7]}
     sent = in_responses({"messages": [{"role": "user", "content": [audio]}, odd], "top_k": 5})
-    assert sent["input"] == [{"role": "user", "content": [audio]}, {"odd": 1}, {"type": "function_call"}]
+    assert sent["input"] == [message("user", [audio]), {"odd": 1}, {"type": "function_call"}]
     assert sent["top_k"] == 5
     with pytest.raises(ValueError, match="validation error"):
         published({"model": "m", "stream": True, **sent})
@@ -332,7 +332,12 @@ def test_llama_cpp_answers_by_it_as_well() -> None:
             grammar = 'root ::= "1 a = " [0-9]{1,3} "\\n"\n'
             texts: list[str] = []
             ends: list[str | None] = []
-            for command in (opening(grammar=grammar, model=model), opening(max_tokens=4, model=model)):
+            said_already: dict[str, object] = {"role": "assistant", "content": "@begin p aaaaaa\n1 a = 3"}
+            asks: dict[str, object] = {"role": "user", "content": "Go on."}
+            for command in (
+                opening(grammar=grammar, model=model, messages=(asks, said_already, asks)),
+                opening(max_tokens=4, model=model),
+            ):
                 *said, end = [piece async for piece in upstream.stream(command, client=Call())]
                 assert isinstance(end, Ended)
                 assert end.usage is not None
