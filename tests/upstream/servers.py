@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, TypeVar
 
+import pytest
 import uvloop
 
+from guard.errors import UpstreamError
 from guard.run.messages import Ended, Open, Strategy, Text
 from guard.upstream.http import HttpUpstream, Timeouts
 
 T = TypeVar("T")
 
+CUT_S = 0.1  # within which a connection is closed when its generation is
 SHORT = Timeouts(connect_s=0.2, first_s=0.3, idle_s=0.2, linger_s=0.1, passage_s=0.3)
 
 
@@ -194,6 +197,48 @@ def answered(behave: Behaviour, command: Open | None = None, **settings: Any) ->
             return await hear(upstream, command)
 
     return run(body())
+
+
+def streams(*events: bytes, **settings: Any) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            await connection.stream(*events, **settings)
+
+    return behave
+
+
+def answers(*raw: bytes, pause_s: float = 0) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*raw, pause_s=pause_s)
+
+    return behave
+
+
+def then_holds(*raw: bytes) -> Behaviour:
+    """Answers so far, then keeps the connection open in silence until the client leaves."""
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*raw)
+        await connection.until_gone()
+
+    return behave
+
+
+def fault(behave: Behaviour, **settings: Any) -> UpstreamError:
+    with pytest.raises(UpstreamError) as caught:
+        answered(behave, **settings)
+    assert str(caught.value).startswith("upstream 'main': ")
+    assert caught.value.message == str(caught.value)
+    return caught.value
+
+
+def gone_after(connection: Connection, cut_at: float) -> float:
+    """How long after a time the client was gone."""
+    assert connection.gone is not None
+    return connection.gone - cut_at
 
 
 def run(body: Coroutine[Any, Any, T]) -> T:
