@@ -21,8 +21,8 @@ from guard.upstream.http import HttpUpstream, Timeouts
 
 T = TypeVar("T")
 
-CUT_S = 0.1  # within which a connection is closed when its generation is
 SHORT = Timeouts(connect_s=0.2, first_s=0.3, idle_s=0.2, linger_s=0.1, passage_s=0.3)
+CUT_S = 0.1  # within which a connection is closed when its generation is
 
 
 @dataclass(frozen=True)
