@@ -91,7 +91,6 @@ class Target:
     `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
     it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
-    `silent`: it answers to a grammar that it cannot read as if there was none.
     """
 
     name: str
@@ -100,7 +99,6 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
-    silent: bool = False
     thoughts: bool = False
     thinks: bool = False
     replays: bool = False

@@ -90,8 +90,7 @@ class Backend:
     """One row: a kind of server or, where `models` says so, some models of one.
 
     `models`: patterns of model names in small letters, without the path in front. `grammar` and `dialect`:
-    where a grammar goes and in which notation; both None: it takes none. `ignores_bad`: the notations in
-    which it takes a text that is no grammar and answers as if there was none. `echo`: of the prefix.
+    where a grammar goes and in which notation; both None: it takes none. `echo`: of the prefix.
     `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
     an error. `reasoning_fields`: where in a message or a delta it puts thoughts, if not where most do.
@@ -108,7 +107,6 @@ class Backend:
     models: tuple[str, ...] = ()
     grammar: Place | None = None
     dialect: Dialect | None = None
-    ignores_bad: frozenset[Dialect] = frozenset()
     thinking: Thinking = Thinking.FREE
     prefix: Prefix = Prefix.NONE
     echo: Echo = Echo.NEVER
@@ -144,7 +142,6 @@ class Backend:
             prefill=self.prefill,
             dialect=self.dialect,
             temperature=None if "temperature" in self.refuses else self.temperature,
-            silent=self.dialect in self.ignores_bad,
             thoughts=self.thinking is Thinking.INSIDE,
             thinks=self.thinks,
         )

@@ -10,7 +10,6 @@ from guard.upstream.capabilities import Backend
 # The columns, each with what it is called.
 COLUMNS: Mapping[str, str] = {
     "grammar": "grammar: notation",
-    "ignores_bad": "bad ones ignored",
     "thinking": "thinking first",
     "prefix": "prefix",
     "echo": "repeats it",
@@ -34,7 +33,7 @@ def shown(row: Backend) -> dict[str, str]:
     if row.grammar is not None and row.dialect is not None:
         cells["grammar"] = f"{row.grammar.value}: {row.dialect.value}"
     else:
-        cells["ignores_bad"] = cells["thinking"] = "-"
+        cells["thinking"] = "-"
     if not row.prefill:
         cells["echo"] = "-"
     return {

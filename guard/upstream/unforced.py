@@ -11,7 +11,7 @@ from typing import Protocol
 from guard.errors import UpstreamStatusError
 from guard.run.messages import Ended, Open, Strategy, Text
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
-from guard.upstream.proven import refused
+from guard.upstream.proven import Proofs
 from guard.upstream.refusals import Refusals
 
 log = logging.getLogger(__name__)
@@ -28,8 +28,8 @@ class UnforcedUpstream:
     """An upstream whose refusals of grammars go into `refusals`.
 
     A refused request counts as a refused grammar once the same request without one is answered: otherwise
-    it was refused for another reason. Where a server would answer to a grammar that it cannot read as if
-    there was none (`Target.silent`), it is read here first, if the library for it is installed.
+    it was refused for another reason. Each grammar is read here first, for a server may answer to one that it
+    cannot read as if there was none.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class UnforcedUpstream:
     ) -> None:
         self.target = upstream.target
         self._upstream, self._ear, self._refusals = upstream, ear, refusals
-        self._now = now
+        self._now, self._proofs = now, Proofs()
 
     async def start(self) -> None:
         """See `Upstream`."""
@@ -54,7 +54,7 @@ class UnforcedUpstream:
 
     async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
         """Open a generation; raises `UpstreamStatusError`, too, where its grammar cannot be read."""
-        self._prove(command)
+        await self._prove(command)
         async with aclosing(self._upstream.stream(command, client=client)) as pieces:
             answered = command.strategy is not Strategy.UNFORCED
             async for piece in pieces:
@@ -67,11 +67,11 @@ class UnforcedUpstream:
         """See `Upstream`."""
         return self._upstream.forward(request, client=client)
 
-    def _prove(self, command: Open) -> None:
+    async def _prove(self, command: Open) -> None:
         target = self.target.asked_for(command.model)
-        if command.grammar is None or target.dialect is None or not target.silent:
+        if command.grammar is None or target.dialect is None:
             return
-        why = refused(target.dialect, command.grammar)
+        why = await self._proofs.refused(target.dialect, command.grammar)
         if why:
             raise UpstreamStatusError(
                 f"upstream {target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",

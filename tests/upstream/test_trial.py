@@ -93,16 +93,6 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
             {"grammar": "none"},
         ),
         (
-            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=False),
-            "vllm",
-            {"ignores_bad": ["xgrammar"]},
-        ),
-        (
-            Able(prefix=Prefix.CONTINUE, place=Place.EBNF),
-            "sglang",
-            {"ignores_bad": ["llguidance", "regex"]},
-        ),
-        (
             Able(prefix=Prefix.TRAILING, place=Place.GRAMMAR, echo_stream=True, echo_whole=True),
             "llama.cpp",
             {"echo": "always"},
@@ -148,6 +138,15 @@ def test_where_it_is_otherwise_that_is_said(able: Able, kind: str, wanted: dict[
     trial, usable = tried(able, kind)
     assert usable
     assert overrides(trial.findings) == wanted
+
+
+@pytest.mark.parametrize(("picky", "word"), [(True, "refused"), (False, "ignored")])
+def test_what_it_does_about_a_bad_grammar_is_told_and_no_reason_to_change_anything(
+    picky: bool, word: str
+) -> None:
+    trial, _ = tried(Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=picky), "vllm")
+    assert found(trial)["bad grammar"] == word
+    assert overrides(trial.findings) == {}
 
 
 def test_a_server_that_answers_in_one_piece_is_told_apart() -> None:
