@@ -1,8 +1,10 @@
-"""Whether a grammar can be read at all, by llguidance: some servers answer to a bad one as if all were well."""
+"""Whether a grammar can be read, by llguidance: some servers answer to a bad one as if all were well."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, aclosing
 from hashlib import blake2b
 from typing import Final, assert_never
 
@@ -10,6 +12,9 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from guard.dialect.notation import Dialect
+from guard.errors import UpstreamStatusError
+from guard.run.messages import Ended, Open, Text
+from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
 from guard.upstream.skeleton import skeleton
 
 MAX_KEPT: Final = 4_096  # of some 150 bytes each
@@ -45,23 +50,66 @@ class Proofs:
     Reading takes milliseconds. That is for another thread: most of it needs no lock of the interpreter.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MAX_KEPT) -> None:
+        self._most = most
         self._read: dict[bytes, None] = {}
 
     async def refused(self, dialect: Dialect, grammar: str) -> str:
         """Say why a grammar cannot be read; "" where it can."""
         key = _key(dialect, grammar)
         if key is not None and key in self._read:
-            self._read[key] = self._read.pop(key)  # so that the latest one stands last
+            self._remember(key)
             return ""
         why = await asyncio.to_thread(refused, dialect, grammar)
         if key is not None and not why:
-            self._read[key] = None
-            if len(self._read) > MAX_KEPT:
-                del self._read[next(iter(self._read))]
+            self._remember(key)
         return why
+
+    def _remember(self, key: bytes) -> None:
+        self._read.pop(key, None)  # so that the latest one stands last
+        self._read[key] = None
+        if len(self._read) > self._most:
+            del self._read[next(iter(self._read))]
 
 
 def _key(dialect: Dialect, grammar: str) -> bytes | None:
     kept = skeleton(dialect, grammar)
     return None if kept is None else blake2b(f"{dialect}\n{kept}".encode(), digest_size=16).digest()
+
+
+class ProvenUpstream:
+    """An upstream that is sent no grammar that cannot be read: it is refused in its place."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self.target = upstream.target
+        self._upstream, self._proofs = upstream, Proofs()
+
+    async def start(self) -> None:
+        """See `Upstream`."""
+        await self._upstream.start()
+
+    async def close(self) -> None:
+        """See `Upstream`."""
+        await self._upstream.close()
+
+    async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
+        """Open a generation; raises `UpstreamStatusError`, too, where its grammar cannot be read."""
+        await self._prove(command)
+        async with aclosing(self._upstream.stream(command, client=client)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def forward(self, request: Passage, *, client: ClientCall) -> AbstractAsyncContextManager[PassageAnswer]:
+        """See `Upstream`."""
+        return self._upstream.forward(request, client=client)
+
+    async def _prove(self, command: Open) -> None:
+        target = self.target.asked_for(command.model)
+        if command.grammar is None or target.dialect is None:
+            return
+        why = await self._proofs.refused(target.dialect, command.grammar)
+        if why:
+            raise UpstreamStatusError(
+                f"upstream {target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",
+                upstream_status=400,
+            )
