@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from guard.dialect.json_schema import Patterns
 from guard.dialect.notation import Dialect
 from guard.run.messages import Target
 
@@ -90,7 +91,8 @@ class Backend:
     """One row: a kind of server or, where `models` says so, some models of one.
 
     `models`: patterns of model names in small letters, without the path in front. `grammar` and `dialect`:
-    where a grammar goes and in which notation; both None: it takes none. `echo`: of the prefix.
+    where a grammar goes and in which notation; both None: it takes none. `patterns`: what it makes of those
+    in a JSON schema. `echo`: of the prefix.
     `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
     an error. `reasoning_fields`: where in a message or a delta it puts thoughts, if not where most do.
@@ -107,6 +109,7 @@ class Backend:
     models: tuple[str, ...] = ()
     grammar: Place | None = None
     dialect: Dialect | None = None
+    patterns: Patterns = Patterns.PLAIN
     thinking: Thinking = Thinking.FREE
     prefix: Prefix = Prefix.NONE
     echo: Echo = Echo.NEVER
@@ -142,6 +145,7 @@ class Backend:
             prefill=self.prefill,
             dialect=self.dialect,
             temperature=None if "temperature" in self.refuses else self.temperature,
+            patterns=self.patterns,
             thoughts=self.thinking is Thinking.INSIDE,
             thinks=self.thinks,
         )

@@ -46,7 +46,7 @@ _IN_GBNF: Final = re.compile(rf"{_GBNF_STRING}|({_GBNF_CLASS})")
 _IN_REGEX: Final = re.compile(rf"(?:{_PLAIN}|{_ESCAPED})+{_ALONE}|{_PLAIN}|{_ESCAPED}|({_CLASS}|{_BOUNDS})")
 _MEMBER: Final = re.compile(
     rf'({_JSON_STRING}): {{"type": "string"'
-    rf'(?:(, "enum": \[){_JSON_STRING}\]|(, "pattern": {_JSON_STRING}))?}}'
+    rf'(?:(, "enum": \[){_JSON_STRING}(?:, {_JSON_STRING})*+\]|(, "pattern": {_JSON_STRING}))?}}'
 )
 
 # What may stand between them, `_CUT` where each was.

@@ -254,7 +254,7 @@ PARTS: Final[dict[Dialect, Sequence[str]]] = {
     Dialect.JSON_SCHEMA: (
         *(
             _STRING,
-            f'{_STRING}, "x": {{"type": "string", "enum": ["@"]}}',
+            f'{_STRING}, "x": {{"type": "string", "enum": ["@", "a"]}}',
             f"{_STRING}, {_STRING}",
             '"a": {"type": "@"}',
         ),
