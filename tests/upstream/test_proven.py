@@ -125,8 +125,7 @@ def test_what_is_sent_for_shipped_procedures_can_be_read_and_has_a_skeleton(
         made = narrowed(sample.program, sample.inputs, sample.steps, 0, level=level, stop=dialect != "regex")
         assert made.grammar is not None
         for grammar in (made.grammar, behind_thoughts(made.grammar)):
-            text = written(grammar, dialect)
-            if text is not None:
+            for text in {written(grammar, dialect, patterns) for patterns in Patterns} - {None}:
                 assert refused(dialect, text) == ""
                 assert skeleton(dialect, text) is not None
 
