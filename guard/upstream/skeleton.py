@@ -7,8 +7,8 @@ of two texts with one skeleton either both can be read or neither. That holds be
 * literals are cut out where readers cut them. In what is left stands no sign with which a literal, a comment
   or a directive begins, so the first quote or slash of the text begins one for every reader, and the next one
   of its kind without a backslash ends it;
-* each is well-formed: visible characters, and the escapes that we write in its notation. Of one that is not a
-  quote, slash or backslash is left, and then there is no skeleton;
+* each is well-formed: visible characters, and the escapes that we write in its notation. Where one is not,
+  its quote or slash is left, and then there is no skeleton;
 * what means more than the characters that it is made of is kept: classes, bounds and operators of expressions
   with the one character that they belong to, patterns, and that a literal is empty. Ranges of literals, flags
   of expressions and what else we never write leave no skeleton;
