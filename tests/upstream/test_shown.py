@@ -25,6 +25,7 @@ PARTS = (
         "thinks",
     ),
     (
+        "api",
         "stream_options",
         "usage",
         "max_tokens_field",
