@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from guard.config.sections import EachOnce, Section
+from guard.dialect.json_schema import Patterns
 from guard.dialect.notation import Dialect
 from guard.upstream.backends import TABLE, backend_for
 from guard.upstream.capabilities import (
@@ -43,6 +44,11 @@ class Capabilities(Section):
     ignores_bad: Annotated[tuple[Dialect, ...], EachOnce] | None = Field(
         default=None,
         description="notations in which a text that is no grammar is answered as if there was none",
+    )
+    patterns: Patterns | None = Field(
+        default=None,
+        description="which patterns a JSON schema may have there: none, `plain` ones that say nothing which"
+        " JSON escapes, or any, of the `text`",
     )
     thinking: Thinking | None = Field(
         default=None, description="what a grammar means for a model that thinks first"
