@@ -263,7 +263,7 @@ class Run:
             self._reason = NO_REASON  # it got past the line that it was opened for
         if pause is not None:
             self._waiting = True
-            return [closed, Wait(pause)]
+            return [closed, Wait(pause, self._forcing.targets[self._upstream].name, last=further is None)]
         if further is not None:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
