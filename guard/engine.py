@@ -220,7 +220,7 @@ class _Driver:
             ((self._current, self._only),) = self._streams.items()
 
     async def _wait(self, command: Wait) -> RunEvent:
-        upstream = self._upstreams.get(command.upstream)
+        upstream: object = self._upstreams.get(command.upstream)
         try:
             with upstream.retrying(command) if isinstance(upstream, Sparing) else nullcontext(True) as comes:
                 await self.deadline.guard(partial(asyncio.sleep, command.seconds if comes else 0))
