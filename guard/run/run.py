@@ -441,6 +441,8 @@ class Run:
             commands += map(Observe, self._progress.write_on(StepClass.COMPUTED, lambda due: due.known))
         elif comes_alone(self._forcing.targets[self._upstream], self._policy, strategy):
             commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, is_given))
+        if self._accounts.left <= 0:
+            commands += map(Observe, self._progress.write_on(StepClass.REPAIRED, self._policy.repairs))
         if self._progress.failed is not None:
             return commands + self._procedure_failed(None)
         commands += self._deliver()
