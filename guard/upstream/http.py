@@ -123,6 +123,8 @@ class HttpUpstream:
         """Open a generation and give what the model says; close the generator to cut it."""
         backend = self.backend_for(command.model)
         reader = AnswerReader(
+            api=backend.api,
+            most=command.max_tokens,
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,
@@ -198,7 +200,7 @@ class HttpUpstream:
         response = await self._send(
             backend,
             "POST",
-            "/chat/completions",
+            backend.api.path,
             data=_payload(asked),
             headers=headers,
             timeout=aiohttp.ClientTimeout(connect=self._timeouts.connect_s),
