@@ -103,8 +103,8 @@ async def serve(
         try:
             await _run(
                 [
-                    _Listener(client_app(service, admission, watch), client),
-                    _Listener(admin_app(service, admission), admin),
+                    _Listener(client_app(service, admission, watch), client, dates=False),
+                    _Listener(admin_app(service, admission), admin, dates=True),
                 ],
                 admission,
                 stop,
@@ -147,9 +147,12 @@ async def _run(
 
 
 class _Listener(uvicorn.Server):
-    """A server that leaves signals to us and has its socket already."""
+    """A server that leaves signals to us and has its socket already.
 
-    def __init__(self, app: FastAPI, listening: socket.socket) -> None:
+    `dates`: it says the time in each answer. An `Exchange` does that itself, where an upstream has not.
+    """
+
+    def __init__(self, app: FastAPI, listening: socket.socket, *, dates: bool) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -160,6 +163,7 @@ class _Listener(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 server_header=False,
+                date_header=dates,
                 timeout_graceful_shutdown=2,
             )
         )

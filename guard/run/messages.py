@@ -267,9 +267,14 @@ class Observe:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Send `Waited` after so many seconds."""
+    """Send `Waited` after so many seconds, or at once where an upstream is not going to be asked again.
+
+    `upstream` is that one, `last` says that there is no further one.
+    """
 
     seconds: float
+    upstream: str
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,12 +43,14 @@ class Connection:
     body: bytes = b""
     gone: float | None = None
     received: int = 0  # bytes behind the last request that was read
+    requests: int = 0  # that were read whole
 
     async def request(self) -> dict[str, Any]:
         """Read one request; give its body. Raises `IncompleteReadError` where the client closes instead."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         self.head = head.decode()
         self.body = await self.reader.readexactly(int(self.header("content-length") or 0))
+        self.requests += 1
         return json.loads(self.body) if self.body.startswith(b"{") else {}
 
     def header(self, name: str) -> str | None:

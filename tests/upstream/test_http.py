@@ -21,7 +21,7 @@ from guard.errors import (
 )
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.base import Passage
-from guard.upstream.http import HttpUpstream, Timeouts
+from guard.upstream.http import LONG_BODY_BYTES, HttpUpstream, Timeouts
 from tests.upstream.servers import (
     CUT_S,
     DONE,
@@ -122,6 +122,7 @@ def test_the_clients_key_is_passed_on_only_where_the_operator_says_so() -> None:
     async def body() -> None:
         async with serving(behave) as server, connected(server, pass_key=True, api_key="sk-ours") as upstream:
             await hear(upstream, call=Call(authorization="Bearer theirs"))
+            await asyncio.sleep(0.05)  # until the server has closed the connection
             await hear(upstream, call=Call())
 
     run(body())
@@ -437,33 +438,90 @@ def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> 
     run(body())
 
 
-def test_a_pooled_connection_that_the_server_has_closed_costs_nothing() -> None:
+@pytest.mark.parametrize("idle_s", [0.0, 0.05])
+def test_a_pooled_connection_that_the_server_has_closed_costs_nothing(idle_s: float) -> None:
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.stream(said("1", "stop"), DONE)
-        await connection.request()  # the second request is read and the connection dropped
+        await asyncio.sleep(idle_s)  # as servers do that close what is idle, though usually after seconds
 
     async def body() -> None:
         async with serving(behave) as server, connected(server) as upstream:
-            assert text_in(await hear(upstream)) == "1"
-            assert text_in(await hear(upstream)) == "1"
-            assert len(server.connections) == 2
+            for _ in range(3):
+                assert text_in(await hear(upstream)) == "1"
+                await asyncio.sleep(idle_s + 0.1)
+            assert [connection.requests for connection in server.connections] == [1, 1, 1]
 
     run(body())
 
 
-def test_a_pooled_connection_that_the_server_resets_costs_nothing() -> None:
+@pytest.mark.parametrize("how", ["closed", "reset", "cut"])
+@pytest.mark.parametrize("long", [False, True])
+def test_a_request_that_a_pooled_connection_takes_along_is_a_fault_and_not_sent_again(
+    how: str, long: bool
+) -> None:
+    """The server may have read it: closing a connection that was idle looks the same from here."""
+
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.stream(said("1", "stop"), DONE)
-        await connection.request()
-        connection.reset()
+        if how == "cut":
+            await connection.reader.readexactly(10)
+        else:
+            await connection.request()
+        if how == "reset":
+            connection.reset()
 
     async def body() -> None:
+        messages = ({"role": "user", "content": "x" * LONG_BODY_BYTES * long},)
         async with serving(behave) as server, connected(server) as upstream:
             assert text_in(await hear(upstream)) == "1"
-            assert text_in(await hear(upstream)) == "1"
-            assert len(server.connections) == 2
+            with pytest.raises(UpstreamError):
+                await hear(upstream, opening(messages=messages))
+            assert [connection.requests for connection in server.connections] == [1 if how == "cut" else 2]
+            for _ in range(3):
+                assert text_in(await hear(upstream)) == "1"
+            assert [connection.requests for connection in server.connections[1:]] == [1, 1, 1], "none is kept"
+
+    run(body())
+
+
+def test_connections_are_kept_again_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guard.upstream.http.APART_S", 0.2)
+    broken = True
+
+    async def behave(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            if broken and connection.requests == 2:
+                return
+            await connection.stream(said("1", "stop"), DONE)
+
+    async def body() -> None:
+        nonlocal broken
+        async with serving(behave) as server, connected(server) as upstream:
+            await hear(upstream)
+            with pytest.raises(UpstreamError):
+                await hear(upstream)
+            broken = False
+            await hear(upstream)
+            await asyncio.sleep(0.3)
+            for _ in range(3):
+                await hear(upstream)
+            assert [connection.requests for connection in server.connections] == [2, 1, 3]
+
+    run(body())
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guard.upstream.http.KEPT_S", 0.1)
+
+    async def body() -> None:
+        async with serving(streams(said("1", "stop"), DONE)) as server, connected(server) as upstream:
+            for pause_s in (0.0, 0.3, 0.0):
+                await hear(upstream)
+                await asyncio.sleep(pause_s)
+            assert [connection.requests for connection in server.connections] == [2, 1]
 
     run(body())
 
