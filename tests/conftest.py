@@ -1,15 +1,22 @@
-"""What all tests share: how hard hypothesis tries, and what happens where something is missing."""
+"""What all tests share: how hard hypothesis tries, what happens where something is missing, and who does what.
+
+With `-n` each test runs in one of several processes. They collect the same tests and fetch what is missing one
+after the other; the tests with the embedded model stay together, so that there is one model server at a time.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from guard.errors import ConfigError
 from guard.upstream.local import require_runtime
-from guard.upstream.model import pull, resolve
+from guard.upstream.model import cache_dir, pull, resolve
 from tests.dialect.engines import MissingEnginesError, require_engines
 
 # Where this is set a test that would be skipped is a failure: the gate must not be green for want of a tool.
@@ -27,15 +34,30 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other process fetches something: what it brought is found then."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / ".tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Get the model once, before the first test that needs it; without it, skip those tests."""
+    # Coverage is that of the processes that run tests, as if there were one; what they start is as users have it.
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     local = [item for item in items if item.get_closest_marker("local")]
     if not local:
         return
+    for item in local:
+        item.add_marker(pytest.mark.xdist_group("local"))
     try:
         require_runtime()
         if NO_SKIPS:
-            pull(lambda done, total: None)  # noqa: ARG005 (nobody watches)
+            with one_at_a_time():
+                pull(lambda done, total: None)  # noqa: ARG005 (nobody watches)
         resolve()
     except ConfigError as missing:
         if NO_SKIPS:
@@ -48,7 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def engines() -> None:
     """Get the implementations that grammars are tried on; without them, skip those tests."""
     try:
-        require_engines()
+        with one_at_a_time():
+            require_engines()
     except MissingEnginesError as missing:
         if NO_SKIPS:
             raise
