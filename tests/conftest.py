@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 from guard.errors import ConfigError
@@ -21,6 +23,10 @@ from tests.dialect.engines import MissingEnginesError, require_engines
 
 # Where this is set a test that would be skipped is a failure: the gate must not be green for want of a tool.
 NO_SKIPS = bool(os.environ.get("STEPGUARD_TEST_ALL"))
+
+# A job that a script runs in the background is begun without SIGINT, and so are its children, which tests stop by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "ci",
@@ -80,7 +86,11 @@ def engines() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail where a test was skipped and none may be."""
+    """Keep what was covered, and fail where a test was skipped and none may be."""
+    if "PYTEST_XDIST_WORKER" in os.environ and (measured := Coverage.current()):
+        # Now rather than at the process's end: one that takes more than ten seconds to end is killed.
+        measured.stop()
+        measured.save()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if NO_SKIPS and reporter is not None and reporter.stats.get("skipped"):
         reporter.write_line("STEPGUARD_TEST_ALL is set: a skipped test is a failure", red=True)

@@ -19,6 +19,7 @@ from guard.upstream.http import HttpUpstream, Timeouts
 
 T = TypeVar("T")
 
+HANGS_S = 60  # a test that takes longer hangs; on a busy machine even starting a process takes many seconds
 SHORT = Timeouts(connect_s=0.2, first_s=0.3, idle_s=0.2, linger_s=0.1, passage_s=0.3)
 
 
@@ -198,7 +199,7 @@ def answered(behave: Behaviour, command: Open | None = None, **settings: Any) ->
 
 def run(body: Coroutine[Any, Any, T]) -> T:
     """Run on the event loop that the service uses."""
-    return uvloop.run(asyncio.wait_for(body, 15))
+    return uvloop.run(asyncio.wait_for(body, HANGS_S))
 
 
 async def first_pieces(stream: AsyncGenerator[Text | Ended], count: int) -> None:
