@@ -50,8 +50,8 @@ def client_app(service: Service, admission: Admission, watch: Watch) -> FastAPI:
     return app
 
 
-# FastAPI keeps the endpoints that it has seen as long as the process runs. So these hold nothing: what they need
-# they find at their application, and a server that has stopped leaves no metrics and procedures behind.
+# FastAPI keeps the endpoints that it has seen as long as the process runs. So these hold nothing: what they
+# need they find at their application, and a server that has stopped leaves no metrics and procedures behind.
 _OPERATORS: Final = APIRouter()
 
 
