@@ -352,9 +352,7 @@ _DECIDED: dict[str, st.SearchStrategy[Value]] = {
 
 
 @st.composite
-def samples(
-    draw: st.DrawFn, *, groups: bool = True, grouped: bool = False, shuffle: bool = True
-) -> Sample:
+def samples(draw: st.DrawFn, *, groups: bool = True, grouped: bool = False, shuffle: bool = True) -> Sample:
     """Procedures with inputs and decisions, carried out to their end.
 
     With `groups` some steps may be in any order, if `grouped` some are, and, unless not to `shuffle`, they come in
