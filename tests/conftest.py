@@ -1,7 +1,7 @@
 """What all tests share: how hard hypothesis tries, what happens where something is missing, and who does what.
 
-With `-n` each test runs in one of several processes. They collect the same tests and fetch what is missing one
-after the other; the tests with the embedded model stay together, so that there is one model server at a time.
+With `-n` each file's tests run in one of several processes. What is missing they fetch one after the other, and at
+any time only one of them carries out a test with the embedded model, which takes all cores by itself.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from coverage import Coverage
@@ -41,15 +41,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """Wait until no other process fetches something: what it brought is found then."""
+def one_at_a_time(what: str) -> Iterator[None]:
+    """Wait until no other process does the same."""
     cache_dir().mkdir(parents=True, exist_ok=True)
-    with (cache_dir() / ".tests.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (cache_dir() / f".tests-{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # which ends with the process, however that ends
         yield
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Get the model once, before the first test that needs it; without it, skip those tests."""
     # Coverage is that of the processes that run tests, as if there were one; what they start is as users have it.
@@ -57,12 +56,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     local = [item for item in items if item.get_closest_marker("local")]
     if not local:
         return
-    for item in local:
-        item.add_marker(pytest.mark.xdist_group("local"))
     try:
         require_runtime()
         if NO_SKIPS:
-            with one_at_a_time():
+            with one_at_a_time("fetch"):  # what another one has fetched is found
                 pull(lambda done, total: None)  # noqa: ARG005 (nobody watches)
         resolve()
     except ConfigError as missing:
@@ -72,11 +69,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=str(missing)))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let no two tests have the embedded model at once."""
+    with one_at_a_time("model") if item.get_closest_marker("local") else nullcontext():
+        return (yield)
+
+
 @pytest.fixture(scope="session")
 def engines() -> None:
     """Get the implementations that grammars are tried on; without them, skip those tests."""
     try:
-        with one_at_a_time():
+        with one_at_a_time("fetch"):
             require_engines()
     except MissingEnginesError as missing:
         if NO_SKIPS:
