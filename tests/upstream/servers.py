@@ -19,7 +19,9 @@ from guard.upstream.http import HttpUpstream, Timeouts
 
 T = TypeVar("T")
 
-HANGS_S = 120  # a test that takes longer hangs; on a busy machine starting a process alone may take half a minute
+HANGS_S = (
+    120  # a test that takes longer hangs; on a busy machine starting a process alone may take half a minute
+)
 SHORT = Timeouts(connect_s=0.2, first_s=0.3, idle_s=0.2, linger_s=0.1, passage_s=0.3)
 
 
