@@ -42,6 +42,7 @@ from guard.run.messages import (
 )
 from guard.telemetry.observer import Observer, RunInfo, RunObserver, Stage
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
+from tests.upstream.servers import HANGS_S
 
 INFO = RunInfo(
     procedure="chain", version=None, digest="d", audit_id="a", mode="enforce", stream=True, model="m"
@@ -184,7 +185,7 @@ async def all_of(run: Told, server: Server, ear: Ear, *, seconds: float = 30) ->
 
 
 def play(body: Coroutine[object, object, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 10))
+    asyncio.run(asyncio.wait_for(body, HANGS_S))
 
 
 def test_performs_commands_in_order_and_gives_what_the_client_may_have() -> None:
