@@ -3,18 +3,18 @@
 It has neither lookaround nor references to what was matched, and no repetition that RE2 would refuse: one of
 more than `MAX_TIMES`, counted with those inside it, is without end, as is one of more than `MAX_SIZE`. What
 would make the expression too long is written looser: workings and quotes as any text, which is for the
-checker to read.
+checker to read. Each rule is written once, and its text put wherever it is referred to.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from guard.dialect.holes import QUOTE
-from guard.dialect.lark import regex_text
+from guard.dialect.patterns import escaped, of_class, settled, times
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -26,7 +26,6 @@ from guard.dialect.tree import (
     Sequence,
     Terminal,
     has_rule,
-    sequence,
 )
 from guard.dialect.workings import FREE
 
@@ -45,113 +44,129 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
     None where it takes more than that (its rules refer to themselves, as those of loops of an unknown
     number of passes do) or would be longer than `most` characters.
     """
-    inlined = _Inlined(grammar.rules, most)
-    whole = inlined.node(grammar.start)
-    if whole is None or inlined.characters(whole) > most:
-        return None
-    text = regex_text(_bounded(whole)[0])
-    return text if len(text) <= most else None
+    rules = _Rules(grammar.rules, most)
+    whole = rules.expression(grammar.start)
+    text = None if whole is None else settled(whole.text)
+    return text if text is not None and len(text) <= most else None
 
 
-class _Inlined:
-    """Puts rules where they are referred to."""
+class _Expression(NamedTuple):
+    """What was written, and whether it is several `ways`, or one character, which need no brackets.
+
+    `times` is how many times over a part of it is repeated, `size` how long all would be if written so often.
+    """
+
+    text: str
+    times: int
+    size: int
+    ways: bool = False
+    one: bool = False
+
+
+class _Rules:
+    """Writes rules, inner ones first: where each refers to the next, calls cannot be nested as deep."""
 
     def __init__(self, rules: Mapping[str, Node], most: int) -> None:
         self._rules, self._most = rules, most
-        self._around: list[str] = []  # the rules that are being put in
-        self._done: dict[str, Node | None] = {}
-        self._counted: dict[int, tuple[Node, int]] = {}  # by identity, which lasts as long as the node
+        self._written: dict[str, _Expression | None] = {}
 
-    def node(self, node: Node) -> Node | None:
-        """Give a node without rules; None where there is no such."""
-        match node:
-            case Rule(name=name):
-                return self._rule(name)
-            case Sequence(parts=parts):
-                inner = self._all(parts)
-                return None if inner is None else sequence(*inner)
-            case Choice(options=options):
-                inner = self._all(options)
-                return None if inner is None else Choice(inner)
-            case Repeat(item=item, least=least, most=most):
-                repeated = self.node(item)
-                return None if repeated is None else Repeat(repeated, least, most)
-            case Terminal(node=item):
-                return self.node(item) if has_rule(node) else node
-            case _:
-                return node
+    def expression(self, node: Node) -> _Expression | None:
+        """Write a node with all that it refers to; None where there is no such expression."""
+        begun: set[str] = set()
+        waiting = list(_references(node))
+        while waiting:
+            name = waiting[-1]
+            inner = [] if name in begun else [one for one in self._inner(name) if one not in self._written]
+            begun.add(name)
+            waiting += inner
+            if not inner:
+                self._written.setdefault(name, self._rule(name))
+                waiting.pop()
+        return self._node(node)
 
-    def _all(self, nodes: tuple[Node, ...]) -> tuple[Node, ...] | None:
-        inner = [self.node(node) for node in nodes]
-        return None if None in inner else tuple(node for node in inner if node is not None)
+    def _inner(self, name: str) -> Iterator[str]:
+        return iter(()) if _WORKING.fullmatch(name) else _references(self._rules[name])
 
-    def _rule(self, name: str) -> Node | None:
-        if name in self._around:
-            return None
-        if name not in self._done:
-            self._around.append(name)
-            self._done[name] = self._inside(name)
-            self._around.pop()
-        return self._done[name]
-
-    def _inside(self, name: str) -> Node | None:
+    def _rule(self, name: str) -> _Expression | None:
         if _WORKING.fullmatch(name):
-            return FREE
-        inner = self.node(self._rules[name])
-        if _QUOTE.fullmatch(name) and (inner is None or self.characters(inner) > MAX_QUOTE):
-            return QUOTE.node
+            return self._node(FREE)
+        inner = self._node(self._rules[name])
+        if _QUOTE.fullmatch(name) and (inner is None or len(inner.text) > MAX_QUOTE):
+            return self._node(QUOTE.node)
         # Rules that refer to rules several times grow with every level: stop where it is too much.
-        return None if inner is None or self.characters(inner) > self._most else inner
+        return None if inner is None or len(inner.text) > self._most else inner
 
-    def characters(self, node: Node) -> int:
-        """Count about how many a node takes. What stands in several places is looked at once."""
-        if id(node) not in self._counted:
-            match node:
-                case Sequence(parts=inner) | Choice(options=inner):
-                    count = sum(map(self.characters, inner)) + len(inner)
-                case Repeat(item=item) | Terminal(node=item):
-                    count = self.characters(item) + 2
-                case Literal(text=text):
-                    count = len(text)
-                case Chars(ranges=ranges):
-                    count = 2 * len(ranges) + 2
-                case Rule():
-                    raise AssertionError(node)
-                case _:
-                    assert_never(node)
-            self._counted[id(node)] = node, count
-        return self._counted[id(node)][1]
-
-
-def _bounded(node: Node) -> tuple[Node, int, int]:
-    """Take the bounds off repetitions that are too many.
-
-    Give also how many times over a part is repeated, and how long all would be if written that often.
-    """
-    match node:
-        case Repeat(item=item, least=least, most=most):
-            inner, times, size = _bounded(item)
-            count = max(least, 1) if most is None else most
-            if times * count <= MAX_TIMES and size * count <= MAX_SIZE:
-                return Repeat(inner, least, most), max(1, times * count), size * count
-            return Repeat(inner, min(least, 1), None), times, size
-        case Sequence(parts=parts):
-            each = [_bounded(part) for part in parts]
-            times = max((times for _, times, _ in each), default=1)
-            return Sequence(tuple(part for part, _, _ in each)), times, sum(size for _, _, size in each)
-        case Choice(options=options):
-            each = [_bounded(option) for option in options]
-            times = max(times for _, times, _ in each)
-            return Choice(tuple(option for option, _, _ in each)), times, sum(size for _, _, size in each)
-        case Terminal():
-            return _bounded_terminal(node)
-        case Literal(text=text):
-            return node, 1, len(text)
-        case _:
-            return node, 1, 1
+    def _node(self, node: Node) -> _Expression | None:
+        match node:
+            case Literal(text=text):
+                return _Expression(escaped(text), 1, len(text))
+            case Rule(name=name):
+                return self._written.get(name)  # None as well where it is one around this one
+            case Terminal(node=item):
+                return self._node(item) if has_rule(node) else _terminal(node)
+            case Sequence(parts=parts):
+                return _joined(map(self._node, parts))
+            case Chars():
+                return _Expression(of_class(node), 1, 1, one=True)
+            case Choice(options=options):
+                return _chosen([self._node(option) for option in options])
+            case Repeat(item=item, least=least, most=most):
+                return _repeated(self._node(item), least, most)
+            case _:
+                assert_never(node)
 
 
 @lru_cache(maxsize=1024)
-def _bounded_terminal(terminal: Terminal) -> tuple[Node, int, int]:
-    inner, times, size = _bounded(terminal.node)
-    return Terminal(terminal.name, inner), times, size
+def _terminal(terminal: Terminal) -> _Expression | None:
+    inner = _Rules({}, MAX_CHARACTERS).expression(terminal.node)
+    return None if inner is None else _Expression(f"({inner.text})", inner.times, inner.size)
+
+
+def _references(node: Node) -> Iterator[str]:
+    match node:
+        case Rule(name=name):
+            yield name
+        case Sequence(parts=inner) | Choice(options=inner):
+            for part in inner:
+                yield from _references(part)
+        case Repeat(item=item):
+            yield from _references(item)
+        case Terminal(node=item) if has_rule(node):
+            yield from _references(item)
+        case _:
+            pass
+
+
+def _joined(parts: Iterable[_Expression | None]) -> _Expression | None:
+    some: list[_Expression] = []
+    for part in parts:
+        if part is None:
+            return None
+        if part.text:
+            some.append(part)
+    if len(some) == 1:
+        return some[0]
+    text = "".join([f"({part.text})" if part.ways else part.text for part in some])
+    return _Expression(text, max([1, *(part.times for part in some)]), sum([part.size for part in some]))
+
+
+def _chosen(options: list[_Expression | None]) -> _Expression | None:
+    some = [option for option in options if option is not None]
+    if len(some) < len(options):
+        return None
+    text = "|".join([option.text for option in some])
+    times_over = max(option.times for option in some)
+    return _Expression(text, times_over, sum([option.size for option in some]), ways=True)
+
+
+def _repeated(item: _Expression | None, least: int, most: int | None) -> _Expression | None:
+    """Repeat an expression. Bounds that are too many are taken off."""
+    if item is None:
+        return None
+    count = max(least, 1) if most is None else most
+    bounded = item.times * count <= MAX_TIMES and item.size * count <= MAX_SIZE
+    often = times(least, most) if bounded else times(min(least, 1), None)
+    text = f"{item.text if item.one else f'({item.text})'}{often}"
+    if bounded:
+        return _Expression(text, max(1, item.times * count), item.size * count)
+    return _Expression(text, item.times, item.size)
