@@ -50,10 +50,10 @@ def json_schema(grammar: Grammar) -> dict[str, Any] | None:
         return None
     members: dict[str, Any] = {}
     for name in names:
-        lead, rest = _cut(grammar.rules[name])
+        lead, behind = _cut(grammar.rules[name])
         if not lead or lead in members:
             return None
-        members[lead] = _value(rest, grammar.rules)
+        members[lead] = _value(behind)
     if _characters(members) > MAX_CHARACTERS:
         return None
     return {
@@ -94,26 +94,29 @@ def _in_order(node: Node) -> Iterator[Node]:
             yield node
 
 
-def _cut(line: Node) -> tuple[str, Node]:
+def _cut(line: Node) -> tuple[str, tuple[Node, ...]]:
     """Cut a line behind the text that it begins with; of a line that is one text, in front of its value."""
     match line:
-        case Sequence(parts=(Literal(text=lead), *rest)):
-            return lead, sequence(*rest)
+        case Sequence(parts=parts) if parts and isinstance(parts[0], Literal):
+            return parts[0].text, parts[1:]
         case Literal(text=text):
             at = text.rfind(" ", 0, len(text.rstrip("\n"))) + 1
-            return text[:at], Literal(text[at:])
+            return text[:at], (Literal(text[at:]),)
         case _:
-            return "", line
+            return "", (line,)
 
 
-def _value(rest: Node, rules: Mapping[str, Node]) -> dict[str, Any]:
+def _value(behind: tuple[Node, ...]) -> dict[str, Any]:
     """Give the schema of what stands behind a line's beginning, without its end."""
-    match rest:
-        case Literal(text=text):
+    match behind:
+        case (Literal(text=text),):
             return {"type": "string", "enum": [text.removesuffix("\n")]}
-        case Sequence(parts=(*before, Literal(text=last))) if last.endswith("\n"):
-            rest = sequence(*before, Literal(last.removesuffix("\n")))
-    pattern = _pattern(rest) if isinstance(rest, Terminal) else _pattern_of(rest, rules)
+        case (Terminal() as value, Literal(text="\n")):
+            pattern = _pattern(value)
+        case (*before, Literal(text=last)):
+            pattern = _pattern_of(*before, Literal(last.removesuffix("\n")))
+        case _:
+            pattern = _pattern_of(*behind)
     if pattern is None:
         return {"type": "string"}
     return {"type": "string", "pattern": f"^({pattern})$"}
@@ -121,11 +124,11 @@ def _value(rest: Node, rules: Mapping[str, Node]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _pattern(value: Terminal) -> str | None:
-    return _pattern_of(value, {})
+    return _pattern_of(value)
 
 
-def _pattern_of(node: Node, rules: Mapping[str, Node]) -> str | None:
-    return None if _escaped(node) else regex(Grammar(node, dict(rules)), most=MAX_PATTERN)
+def _pattern_of(*parts: Node) -> str | None:
+    return None if any(map(_escaped, parts)) else regex(Grammar(sequence(*parts), {}), most=MAX_PATTERN)
 
 
 def _escaped(node: Node) -> bool:

@@ -66,7 +66,7 @@ def ask(
         overlap=_overlap(policy, progress, made, first=following.first),
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
-        grammar=made.promised,
+        promised=made.promised,
         one_line=made.one_line,
         cell=made.cell,
         since=len(progress.lines),
