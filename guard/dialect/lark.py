@@ -31,7 +31,7 @@ from guard.dialect.tree import (
     nullable,
     sequence,
 )
-from guard.dialect.workings import kept as all_kept
+from guard.dialect.workings import all_kept
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
 from guard.procedure.groups import around
@@ -208,10 +208,8 @@ def _texts(rules: Mapping[str, Node]) -> dict[str, str]:
 
 def _body(node: Node) -> str:
     """Write what may stand in a place of its own."""
-    if not has_rule(node):
-        return _plain([node])
     match node:
-        case Choice(options=options):
+        case Choice(options=options) if has_rule(node):
             return "\n  | ".join(map(_items, options))
         case _:
             return _items(node)
@@ -244,16 +242,16 @@ def _plain(parts: Listing[Node]) -> str:
     """Write parts without rules as one, but none that could be empty: no lexer likes those."""
     if all(map(nullable, parts)):
         return " ".join(map(_nullable, parts))
-    return _terminal(parts[0] if len(parts) == 1 else sequence(*parts))
-
-
-def _terminal(node: Node) -> str:
-    match node:
-        case Literal(text=text):
-            written = text.translate(_IN_STRING)
-            return f'"{written.replace(DEFINES, "::" + chr(92) + "u003d")}"'
+    match parts:
+        case [Literal(text=text)]:
+            return _string(text)
         case _:
-            return f"/{pattern(node)}/"
+            return f"/{pattern(parts)}/"
+
+
+def _string(text: str) -> str:
+    written = text.translate(_IN_STRING)
+    return f'"{written.replace(DEFINES, "::" + chr(92) + "u003d")}"'
 
 
 def _item(node: Node) -> str:
@@ -264,8 +262,6 @@ def _item(node: Node) -> str:
             return name
         case Repeat(item=item, least=least, most=most):
             return f"({_body(item)}){times(least, most, '~')}"
-        case Terminal(node=item):
-            return _item(item)
         case _:
             return f"({_body(node)})"
 
@@ -277,13 +273,13 @@ def _nullable(node: Node) -> str:
             return f"({_body(item)}){times(least, most, '~')}"
         case Terminal(node=item):
             return _item(item)
-        case Literal() | Chars():
-            return _terminal(node)
+        case Literal(text=text):
+            return _string(text)
         case Choice(options=options):
             return f"({' | '.join(map(_item, options))})"
         case Sequence(parts=parts):
             return f"({' '.join(map(_item, parts))})"
-        case Rule():
+        case Rule() | Chars():
             raise AssertionError(node)
         case _:
             assert_never(node)

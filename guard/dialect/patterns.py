@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Listing
 from functools import lru_cache
 from typing import Final, assert_never
 
@@ -23,25 +24,31 @@ DEFINES: Final = "::="
 _HEXADECIMAL = re.compile(r"(\\x[0-9a-f]{2})([0-9A-Fa-f])")
 
 
-def pattern(node: Node) -> str:
-    """Write a node without rules as a regular expression, in what all engines share."""
+def pattern(parts: Listing[Node]) -> str:
+    """Write parts without rules as a regular expression, in what all engines share."""
+    return settled(_node(parts[0]) if len(parts) == 1 else _row(parts))
+
+
+def _row(parts: Iterable[Node]) -> str:
+    return "".join([f"({_node(part)})" if isinstance(part, Choice) else _node(part) for part in parts])
+
+
+def _node(node: Node) -> str:
     match node:
         case Literal(text=text):
-            return settled(escaped(text))
+            return escaped(text)
+        case Terminal():
+            return _in_brackets(node)
         case Chars():
             return of_class(node)
         case Sequence(parts=parts):
-            return "".join(
-                [f"({pattern(part)})" if isinstance(part, Choice) else pattern(part) for part in parts]
-            )
+            return _row(parts)
         case Choice(options=options):
-            return "|".join(map(pattern, options))
+            return "|".join(map(_node, options))
         case Repeat(item=Chars() as item, least=least, most=most):
             return of_class(item) + times(least, most)
         case Repeat(item=item, least=least, most=most):
-            return f"({pattern(item)}){times(least, most)}"
-        case Terminal():
-            return _in_brackets(node)
+            return f"({_node(item)}){times(least, most)}"
         case Rule():
             raise AssertionError(node)
         case _:
@@ -50,7 +57,7 @@ def pattern(node: Node) -> str:
 
 @lru_cache(maxsize=1024)
 def _in_brackets(terminal: Terminal) -> str:
-    return f"({pattern(terminal.node)})"
+    return f"({_node(terminal.node)})"
 
 
 def escaped(text: str) -> str:

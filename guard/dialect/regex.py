@@ -25,7 +25,6 @@ from guard.dialect.tree import (
     Rule,
     Sequence,
     Terminal,
-    has_rule,
 )
 from guard.dialect.workings import FREE
 
@@ -34,6 +33,7 @@ MAX_QUOTE: Final = 5_000  # characters for the words of a source
 MAX_TIMES: Final = 1_000
 MAX_SIZE: Final = 100_000  # of what is repeated, written out
 
+_END: Final = "\ufdd0" * 12  # as long as a closing line, and no text
 _WORKING = re.compile(r"expression[0-9]+")
 _QUOTE = re.compile(r"q[0-9a-f]{8}")
 
@@ -45,6 +45,11 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
     number of passes do) or would be longer than `most` characters.
     """
     rules = _Rules(grammar.rules, most)
+    for block in grammar.kept:
+        rest = block.made(_rest)
+        if rest is None:
+            return None
+        rules.written["rest"] = _ended(rest, grammar.rules["end"])
     whole = rules.expression(grammar.start)
     text = None if whole is None else settled(whole.text)
     return text if text is not None and len(text) <= most else None
@@ -63,34 +68,42 @@ class _Expression(NamedTuple):
     one: bool = False
 
 
+def _rest(rules: Mapping[str, Node]) -> _Expression | None:
+    """Write what may follow, up to the closing line, which is another one in each request."""
+    return _Rules({**rules, "end": Literal(_END)}, MAX_CHARACTERS).expression(rules["rest"])
+
+
+def _ended(rest: _Expression, end: Node) -> _Expression:
+    assert isinstance(end, Literal)
+    return rest._replace(text=rest.text.replace(_END, escaped(end.text)))
+
+
 class _Rules:
     """Writes rules, inner ones first: where each refers to the next, calls cannot be nested as deep."""
 
     def __init__(self, rules: Mapping[str, Node], most: int) -> None:
         self._rules, self._most = rules, most
-        self._written: dict[str, _Expression | None] = {}
+        self.written: dict[str, _Expression | None] = {}
 
     def expression(self, node: Node) -> _Expression | None:
         """Write a node with all that it refers to; None where there is no such expression."""
         begun: set[str] = set()
         waiting = list(_references(node))
         while waiting:
-            name = waiting[-1]
-            inner = [] if name in begun else [one for one in self._inner(name) if one not in self._written]
-            begun.add(name)
-            waiting += inner
-            if not inner:
-                self._written.setdefault(name, self._rule(name))
-                waiting.pop()
+            name = waiting.pop()
+            if name in self.written:
+                continue
+            rule = FREE if _WORKING.fullmatch(name) else self._rules[name]
+            inner = [] if name in begun else [one for one in _references(rule) if one not in self.written]
+            if inner:
+                begun.add(name)
+                waiting += [name, *inner]
+            else:
+                self.written[name] = self._rule(name, rule)
         return self._node(node)
 
-    def _inner(self, name: str) -> Iterator[str]:
-        return iter(()) if _WORKING.fullmatch(name) else _references(self._rules[name])
-
-    def _rule(self, name: str) -> _Expression | None:
-        if _WORKING.fullmatch(name):
-            return self._node(FREE)
-        inner = self._node(self._rules[name])
+    def _rule(self, name: str, node: Node) -> _Expression | None:
+        inner = self._node(node)
         if _QUOTE.fullmatch(name) and (inner is None or len(inner.text) > MAX_QUOTE):
             return self._node(QUOTE.node)
         # Rules that refer to rules several times grow with every level: stop where it is too much.
@@ -101,11 +114,11 @@ class _Rules:
             case Literal(text=text):
                 return _Expression(escaped(text), 1, len(text))
             case Rule(name=name):
-                return self._written.get(name)  # None as well where it is one around this one
-            case Terminal(node=item):
-                return self._node(item) if has_rule(node) else _terminal(node)
+                return self.written.get(name)  # None as well where it is one around this one
+            case Terminal():
+                return _terminal(node)
             case Sequence(parts=parts):
-                return _joined(map(self._node, parts))
+                return self._row(parts)
             case Chars():
                 return _Expression(of_class(node), 1, 1, one=True)
             case Choice(options=options):
@@ -114,6 +127,26 @@ class _Rules:
                 return _repeated(self._node(item), least, most)
             case _:
                 assert_never(node)
+
+    def _row(self, parts: Iterable[Node]) -> _Expression | None:
+        texts: list[str] = []
+        times_over, size = 1, 0
+        only: _Expression | None = None
+        for part in parts:
+            if isinstance(part, Literal):  # half of all parts
+                texts += [escaped(part.text)] if part.text else []
+                size += len(part.text)
+                continue
+            inner = self._node(part)
+            if inner is None:
+                return None
+            if inner.text:
+                only = None if texts else inner
+                texts.append(f"({inner.text})" if inner.ways else inner.text)
+                times_over, size = max(times_over, inner.times), size + inner.size
+        if only is not None and len(texts) == 1:
+            return only
+        return _Expression("".join(texts), times_over, size)
 
 
 @lru_cache(maxsize=1024)
@@ -131,23 +164,8 @@ def _references(node: Node) -> Iterator[str]:
                 yield from _references(part)
         case Repeat(item=item):
             yield from _references(item)
-        case Terminal(node=item) if has_rule(node):
-            yield from _references(item)
         case _:
             pass
-
-
-def _joined(parts: Iterable[_Expression | None]) -> _Expression | None:
-    some: list[_Expression] = []
-    for part in parts:
-        if part is None:
-            return None
-        if part.text:
-            some.append(part)
-    if len(some) == 1:
-        return some[0]
-    text = "".join([f"({part.text})" if part.ways else part.text for part in some])
-    return _Expression(text, max([1, *(part.times for part in some)]), sum([part.size for part in some]))
 
 
 def _chosen(options: list[_Expression | None]) -> _Expression | None:

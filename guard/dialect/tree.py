@@ -1,8 +1,8 @@
 """A grammar as a small tree that every dialect is written from.
 
-A `Terminal` is a part without inner structure that matters (a string, a number, a working): dialects with
-a lexer write it, and all text around it, as one regular expression. A `Rule` refers to `Grammar.rules`
-and stays a rule in every dialect. No rule is recursive on its left.
+A `Terminal` is a part without inner structure that matters (a string, a number, a working), and holds no
+rule: dialects with a lexer write it, and all text around it, as one regular expression. A `Rule` refers to
+`Grammar.rules` and stays a rule in every dialect. No rule is recursive on its left.
 """
 
 from __future__ import annotations
@@ -143,15 +143,8 @@ def has_rule(node: Node) -> bool:
             return any(map(has_rule, inner))
         case Repeat(item=item):
             return has_rule(item)
-        case Terminal():
-            return _has_rule(node)
-        case Literal() | Chars():
+        case Terminal() | Literal() | Chars():
             return False
-
-
-@lru_cache(maxsize=1024)
-def _has_rule(terminal: Terminal) -> bool:
-    return has_rule(terminal.node)
 
 
 def nullable(node: Node) -> bool:

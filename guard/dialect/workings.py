@@ -181,7 +181,7 @@ EXPRESSION: Final = Rule(f"expression{DEPTH}")
 WORKINGS: Final = Kept(_RULES)  # a grammar has all of them or none
 
 
-def kept(grammar: Grammar) -> tuple[Kept, ...]:
+def all_kept(grammar: Grammar) -> tuple[Kept, ...]:
     """Give the rules of a grammar that many have, those of workings first."""
     return (WORKINGS, *grammar.kept) if EXPRESSION.name in grammar.rules else grammar.kept
 
