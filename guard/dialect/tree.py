@@ -100,7 +100,7 @@ class Grammar:
 
     start: Node
     rules: dict[str, Node]
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[Kept, ...] = field(default=(), compare=False)
 
 
 def sequence(*parts: Node) -> Node:

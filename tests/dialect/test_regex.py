@@ -99,3 +99,20 @@ def test_a_repetition_is_bounded_where_all_engines_can(inner: int, outer: int) -
 def test_what_refers_to_itself_is_no_expression() -> None:
     loop: Node = choice(Literal("."), sequence(Literal("a"), Rule("t1")))
     assert regex(Grammar(Rule("t1"), {"t1": loop})) is None
+
+
+def test_as_many_rules_may_refer_to_each_other_as_there_are() -> None:
+    rules: dict[str, Node] = {f"t{at}": sequence(Literal("a"), Rule(f"t{at + 1}")) for at in range(5_000)}
+    assert regex(Grammar(Rule("t0"), {**rules, "t5000": Literal("b")})) == "a" * 5_000 + "b"
+    assert regex(Grammar(Rule("t0"), {**rules, "t5000": choice(Literal("b"), Rule("t0"))})) is None
+
+
+def test_a_long_source_is_quoted_freely() -> None:
+    sample = shipped()["invoice"]
+    note = " ".join(f"word{at}" for at in range(500))
+    inputs = {**sample.inputs, **dict.fromkeys(sample.program.sources, note)}
+    made = narrowed(sample.program, inputs, (), 0)
+    assert made.grammar is not None
+    expression = regex(made.grammar)
+    assert expression is not None
+    assert "word1" not in expression
