@@ -209,6 +209,8 @@ def _texts(rules: Mapping[str, Node]) -> dict[str, str]:
 def _body(node: Node) -> str:
     """Write what may stand in a place of its own."""
     match node:
+        case Rule(name=name):
+            return name
         case Choice(options=options) if has_rule(node):
             return "\n  | ".join(map(_items, options))
         case _:
@@ -233,7 +235,7 @@ def _written(parts: Iterable[Node]) -> Iterator[str]:
         if plain:
             yield _plain(plain)
             plain = []
-        yield _item(part)
+        yield _ruled(part)
     if plain:
         yield _plain(plain)
 
@@ -255,8 +257,11 @@ def _string(text: str) -> str:
 
 
 def _item(node: Node) -> str:
-    if not has_rule(node):
-        return _plain([node])
+    return _ruled(node) if has_rule(node) else _plain([node])
+
+
+def _ruled(node: Node) -> str:
+    """Write a part that holds a rule."""
     match node:
         case Rule(name=name):
             return name

@@ -36,6 +36,7 @@ MAX_SIZE: Final = 100_000  # of what is repeated, written out
 _END: Final = "\ufdd0" * 12  # as long as a closing line, and no text
 _WORKING = re.compile(r"expression[0-9]+")
 _QUOTE = re.compile(r"q[0-9a-f]{8}")
+_MOST_WORDS: Final = 50  # more cannot be said in `MAX_QUOTE`: behind each stand all others, of 4 or more each
 
 
 def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
@@ -93,7 +94,7 @@ class _Rules:
             name = waiting.pop()
             if name in self.written:
                 continue
-            rule = FREE if _WORKING.fullmatch(name) else self._rules[name]
+            rule = self._loose(name)
             inner = [] if name in begun else [one for one in _references(rule) if one not in self.written]
             if inner:
                 begun.add(name)
@@ -101,6 +102,18 @@ class _Rules:
             else:
                 self.written[name] = self._rule(name, rule)
         return self._node(node)
+
+    def _loose(self, name: str) -> Node:
+        """Give what is written for a rule."""
+        if _WORKING.fullmatch(name):
+            return FREE
+        match self._rules[name]:
+            case Sequence(parts=(_, Choice(options=words), _)) if len(
+                words
+            ) > _MOST_WORDS and _QUOTE.fullmatch(name):
+                return QUOTE.node
+            case node:
+                return node
 
     def _rule(self, name: str, node: Node) -> _Expression | None:
         inner = self._node(node)
@@ -122,7 +135,7 @@ class _Rules:
             case Chars():
                 return _Expression(of_class(node), 1, 1, one=True)
             case Choice(options=options):
-                return _chosen([self._node(option) for option in options])
+                return _chosen(map(self._node, options))
             case Repeat(item=item, least=least, most=most):
                 return _repeated(self._node(item), least, most)
             case _:
@@ -168,10 +181,12 @@ def _references(node: Node) -> Iterator[str]:
             pass
 
 
-def _chosen(options: list[_Expression | None]) -> _Expression | None:
-    some = [option for option in options if option is not None]
-    if len(some) < len(options):
-        return None
+def _chosen(options: Iterable[_Expression | None]) -> _Expression | None:
+    some: list[_Expression] = []
+    for option in options:
+        if option is None:
+            return None
+        some.append(option)
     text = "|".join([option.text for option in some])
     times_over = max(option.times for option in some)
     return _Expression(text, times_over, sum([option.size for option in some]), ways=True)
