@@ -11,6 +11,7 @@ from typing import Final
 from guard.check.verdict import Violation
 from guard.cli.given import SHOWN_NONCE, choice, given_values, nonce, procedure_arguments, program_of
 from guard.cli.terminal import Terminal, cut
+from guard.dialect.json_schema import Patterns
 from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.errors import RequestError
@@ -64,6 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether the server continues a prefix; default: as servers with this notation do",
     )
+    add(
+        "--patterns",
+        type=choice(*Patterns),
+        default=Patterns.PLAIN,
+        metavar="|".join(Patterns),
+        help="what the server makes of a JSON schema's patterns (default %(default)s)",
+    )
     add("--nonce", metavar="N", type=nonce, default=SHOWN_NONCE, help="six hex digits (default %(default)s)")
     add("--json", action="store_true", help="as JSON: grammar, prefix, last, level, given, refused")
     parser.set_defaults(command=run)
@@ -76,7 +84,7 @@ def run(arguments: argparse.Namespace, out: Terminal) -> int:
     job = Job(program=program, inputs=inputs, messages=(), nonce=arguments.nonce)
     dialect = DIALECTS[arguments.dialect]
     prefill = dialect in CONTINUED if arguments.prefill is None else arguments.prefill
-    target = Target(name="", model="", prefill=prefill, dialect=dialect)
+    target = Target(name="", model="", prefill=prefill, dialect=dialect, patterns=arguments.patterns)
     made = opening(job, _progress(job, decisions, arguments), target, arguments.level, NO_REASON)
     if made.grammar is None:
         raise RequestError(f"--dialect: {arguments.dialect} cannot say what may come here; none is sent")

@@ -6,15 +6,19 @@ line. What a model writes so is read back as lines by `guard.wire.steps`. An obj
 may come in any order are asked for in the one that they stand in.
 
 Strict modes take a closed object whose members are all required, in one level, with `type`, `enum` and
-`pattern` of strings; the limits are those of OpenAI's guide to structured outputs (supported schemas). A
-pattern says nothing that JSON escapes: XGrammar and llama.cpp put it between the quotes as it is, so what it
-let through there would not be JSON. Such a value is any string, and the checker's to judge.
+`pattern` of strings; the limits are those of OpenAI's guide to structured outputs (supported schemas). What
+can be listed is an `enum`, which all servers heed and read alike, anything else a `pattern`. To llguidance,
+and so to OpenAI, that is one of the text; XGrammar and llama.cpp put it between the quotes as it is, so that
+of a text that JSON escapes what it let through there would not be JSON. `Patterns` tells them apart. A value
+for which there is no pattern is any string, and the checker's to judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from functools import lru_cache
+from itertools import chain, product
 from typing import Any, Final, assert_never
 
 from guard.dialect.regex import regex
@@ -32,6 +36,7 @@ from guard.dialect.tree import (
 )
 
 MAX_MEMBERS: Final = 1_000  # of all properties 5,000, but of all enum values 1,000, and a line may be one
+MAX_VALUES: Final = 40  # that a member lists
 MAX_CHARACTERS: Final = 120_000  # of all names and enum values together
 MAX_PATTERN: Final = 2_000  # characters; a longer one is left to the checker
 
@@ -39,7 +44,15 @@ _FRAME: Final = frozenset({"begin", "end"})
 _ESCAPED: Final = frozenset(map(chr, range(0x20))) | {'"', "\\", "\x7f"}
 
 
-def json_schema(grammar: Grammar) -> dict[str, Any] | None:
+class Patterns(StrEnum):
+    """What a server makes of a `pattern`."""
+
+    NONE = "none"  # nothing, or an error: there is none
+    PLAIN = "plain"  # it holds for the string as JSON spells it, or that is not known: none that it escapes
+    TEXT = "text"  # it holds for the text, however that is spelled
+
+
+def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[str, Any] | None:
     """Give the schema of what may be written; None where a grammar is more than lines in one order.
 
     None as well where it is more than strict modes take. The lines of the frame are left out: they are the
@@ -53,7 +66,7 @@ def json_schema(grammar: Grammar) -> dict[str, Any] | None:
         lead, behind = _cut(grammar.rules[name])
         if not lead or lead in members:
             return None
-        members[lead] = _value(behind)
+        members[lead] = _value(behind, grammar.rules, patterns, min(MAX_VALUES, MAX_MEMBERS // len(names)))
     if _characters(members) > MAX_CHARACTERS:
         return None
     return {
@@ -106,29 +119,73 @@ def _cut(line: Node) -> tuple[str, tuple[Node, ...]]:
             return "", (line,)
 
 
-def _value(behind: tuple[Node, ...]) -> dict[str, Any]:
+def _value(behind: tuple[Node, ...], rules: dict[str, Node], patterns: Patterns, most: int) -> dict[str, Any]:
     """Give the schema of what stands behind a line's beginning, without its end."""
     match behind:
         case (Literal(text=text),):
             return {"type": "string", "enum": [text.removesuffix("\n")]}
         case (Terminal() as value, Literal(text="\n")):
-            pattern = _pattern(value)
+            held = _usual(value, patterns, most)
         case (*before, Literal(text=last)):
-            pattern = _pattern_of(*before, Literal(last.removesuffix("\n")))
+            held = _held(sequence(*before, Literal(last.removesuffix("\n"))), rules, patterns, most)
         case _:
-            pattern = _pattern_of(*behind)
-    if pattern is None:
-        return {"type": "string"}
-    return {"type": "string", "pattern": f"^({pattern})$"}
+            held = _held(sequence(*behind), rules, patterns, most)
+    return {"type": "string", **held}
 
 
 @lru_cache(maxsize=1024)
-def _pattern(value: Terminal) -> str | None:
-    return _pattern_of(value)
+def _usual(value: Terminal, patterns: Patterns, most: int) -> Mapping[str, Any]:
+    return _held(value, {}, patterns, most)
 
 
-def _pattern_of(*parts: Node) -> str | None:
-    return None if any(map(_escaped, parts)) else regex(Grammar(sequence(*parts), {}), most=MAX_PATTERN)
+def _held(node: Node, rules: dict[str, Node], patterns: Patterns, most: int) -> Mapping[str, Any]:
+    """Say what a string must be, as far as a server can be told."""
+    values = _listed(node, most)
+    if values is not None:
+        return {"enum": values}
+    if patterns is Patterns.NONE or (patterns is Patterns.PLAIN and _escaped(node)):
+        return {}
+    pattern = regex(Grammar(node, rules), most=MAX_PATTERN)
+    return {} if pattern is None else {"pattern": f"^({pattern})$"}
+
+
+def _listed(node: Node, most: int) -> list[str] | None:
+    """List all that a node may be; None where that is more than so many texts, or hangs on a rule."""
+    match node:
+        case Literal(text=text):
+            return [text]
+        case Terminal(node=inner):
+            return _listed(inner, most)
+        case Repeat(item=item, least=0, most=1):
+            once = _listed(item, most)
+            return None if once is None else _few(["", *once], most)
+        case Choice(options=options):
+            ways = _each(options, most)
+            return None if ways is None else _few(chain.from_iterable(ways), most)
+        case Sequence(parts=parts):
+            texts = _each(parts, most)
+            return None if texts is None else _few(map("".join, product(*texts)), most)
+        case _:
+            return None
+
+
+def _each(nodes: Iterable[Node], most: int) -> list[list[str]] | None:
+    found: list[list[str]] = []
+    for node in nodes:
+        texts = _listed(node, most)
+        if texts is None:
+            return None
+        found.append(texts)
+    return found
+
+
+def _few(texts: Iterable[str], most: int) -> list[str] | None:
+    listed: dict[str, None] = {}
+    for text in texts:
+        listed[text] = None
+        if len(listed) > most:
+            return None
+    return list(listed)
 
 
 def _escaped(node: Node) -> bool:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from guard.dialect.gbnf import gbnf
-from guard.dialect.json_schema import beginnings, json_schema
+from guard.dialect.json_schema import Patterns, beginnings, json_schema
 from guard.dialect.lark import lark_text
 from guard.dialect.regex import regex
 from guard.dialect.tree import (
@@ -41,13 +41,16 @@ class Dialect(StrEnum):
     REGEX = "regex"
 
 
-def written(grammar: Grammar, dialect: Dialect) -> str | None:
-    """Write a grammar in a notation; None where the notation cannot say it, or not in `MAX_CHARACTERS`."""
-    text = _text(grammar, dialect)
+def written(grammar: Grammar, dialect: Dialect, patterns: Patterns = Patterns.PLAIN) -> str | None:
+    """Write a grammar in a notation; None where the notation cannot say it, or not in `MAX_CHARACTERS`.
+
+    `patterns` says which a JSON schema may have.
+    """
+    text = _text(grammar, dialect, patterns)
     return None if text is None or len(text) > MAX_CHARACTERS else text
 
 
-def _text(grammar: Grammar, dialect: Dialect) -> str | None:
+def _text(grammar: Grammar, dialect: Dialect, patterns: Patterns) -> str | None:
     match dialect:
         case Dialect.LARK:
             return lark_text(grammar)
@@ -58,7 +61,7 @@ def _text(grammar: Grammar, dialect: Dialect) -> str | None:
         case Dialect.REGEX:
             return regex(grammar)
         case Dialect.JSON_SCHEMA:
-            schema = json_schema(grammar)
+            schema = json_schema(grammar, patterns)
             return None if schema is None else json.dumps(schema, ensure_ascii=False)
         case _:
             assert_never(dialect)

@@ -50,12 +50,16 @@ def _words(text: str) -> list[tuple[str, str]]:
 def _run(words: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node]) -> list[Node]:
     """Where a quote of these words may begin; the rules say how it goes on from each word."""
     starts: list[Node] = []
-    following: tuple[Node, ...] = ()
+    following: Node | None = None
     for index in range(len(words) - 1, -1, -1):
         blank, word = words[index]
-        starts.append(Parts((Literal(word), *following)))
+        starts.append(_then(word, following))
         if index:
             name = f"{prefix}x{index}"
-            rules[name] = Parts((Literal(blank + word), *following)) if blank else starts[-1]
-            following = (Repeat(Rule(name), 0, 1),)
+            rules[name] = _then(blank + word, following)
+            following = Repeat(Rule(name), 0, 1)
     return starts[::-1]
+
+
+def _then(word: str, following: Node | None) -> Node:
+    return Literal(word) if following is None else Parts((Literal(word), following))

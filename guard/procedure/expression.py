@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -34,7 +34,7 @@ from guard.procedure.measured import (
     same_unit,
     unit_advice,
 )
-from guard.procedure.model import Numbers, Procedure, Table, Tool
+from guard.procedure.model import Table
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
@@ -55,7 +55,8 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
-from guard.procedure.presence import NOTHING, Paths, path_of, told, without
+from guard.procedure.presence import path_of
+from guard.procedure.scope import Scope
 from guard.procedure.text import SUM, text
 from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
@@ -80,35 +81,6 @@ Problems = Callable[[Span, str, str], None]  # place, message, help
 
 _ADDING: Final = frozenset({"sum", "min", "max", "all", "any"})  # functions that need each term to be there
 _KEEPING: Final = frozenset({"append", "insert", "put"})  # functions that put a value in a list as it is
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What an expression can refer to.
-
-    A variable whose type is None has been complained about already; so are all that depend on it.
-    """
-
-    variables: Mapping[str, Type | None] = field(default_factory=dict)
-    tables: Mapping[str, Table] = field(default_factory=dict)
-    numbers: Numbers = field(default_factory=Numbers)
-    procedures: Mapping[str, Procedure] = field(default_factory=dict)
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-    present: Paths = NOTHING  # what is known not to be null although its type says that it may
-
-    def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
-        """Give a scope that has one variable more."""
-        known = without(self.present, [name]) if self.present else self.present
-        return replace(self, variables={**self.variables, name: type}, present=known)
-
-    def where(self, condition: Expr, *, holds: bool) -> Scope:
-        """Give the scope of what is evaluated only where a condition holds, or does not."""
-        more = told(condition, holds=holds)
-        return self.knowing(self.present | more) if more else self
-
-    def knowing(self, paths: Paths) -> Scope:
-        """Give the scope in which some paths are not null."""
-        return replace(self, present=paths)
 
 
 def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:

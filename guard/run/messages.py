@@ -9,6 +9,7 @@ from typing import Literal
 
 from guard.check.report import StepCounts
 from guard.check.verdict import Ignored, StepVerified, Violation
+from guard.dialect.json_schema import Patterns
 from guard.dialect.line import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError
@@ -91,7 +92,8 @@ class Target:
     `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
     it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
-    `silent`: it answers to a grammar that it cannot read as if there was none.
+    `silent`: it answers to a grammar that it cannot read as if there was none. `patterns` are those that a
+    JSON schema may have there.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Target:
     temperature: float | None = None
     standby: bool = False
     silent: bool = False
+    patterns: Patterns = Patterns.PLAIN
     thoughts: bool = False
     thinks: bool = False
     replays: bool = False

@@ -196,7 +196,7 @@ def _grammar(job: Job, progress: Progress, target: Target, level: Level, tail: s
         return _Forced(level=level, given=narrowed.given, stop=stop)
     room = target.thoughts and not target.prefill and target.dialect is not Dialect.JSON_SCHEMA
     grammar = behind_thoughts(narrowed.grammar, begun=target.thinks) if room else narrowed.grammar
-    text = written(grammar, target.dialect)
+    text = written(grammar, target.dialect, target.patterns)
     if text is None:
         return _grammar(job, progress, target, _LOOSER[level], tail)
     return _Forced(

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
+from guard.dialect.json_schema import Patterns
 from guard.dialect.notation import Dialect
 from guard.run.messages import Target
 from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles, Thinking
@@ -20,6 +21,7 @@ _OPENAI: Final = Backend(
     kind="openai",
     grammar=Place.RESPONSE_FORMAT,
     dialect=Dialect.JSON_SCHEMA,
+    patterns=Patterns.TEXT,
     roles=Roles.ANY,
     max_tokens_field="max_completion_tokens",
     reasoning_fields=(),
@@ -50,12 +52,14 @@ _OPENAI_ROWS: Final = (
     _GPT_5,
     _OPENAI,
 )
-# A deployment's name says nothing about its model: `model` of the upstream does.
+# A deployment's name says nothing about its model: `model` of the upstream does. Its guide to structured
+# outputs names `pattern` among the keywords that are not supported.
 _AZURE_ROWS: Final = tuple(
     replace(
         row,
         kind="azure",
         key_header="api-key",
+        patterns=Patterns.NONE,
         unverified=row.unverified | {"grammar", "stream_options", "usage"},
     )
     for row in _OPENAI_ROWS
@@ -143,7 +147,7 @@ _MISTRAL: Final = Backend(
     refuses=frozenset({"user"}),  # unknown fields are answered with 422
     reasoning_fields=(),
     temperature=0.0,
-    unverified=frozenset({"thinking"}),
+    unverified=frozenset({"thinking", "patterns"}),
 )
 _DEEPSEEK: Final = Backend(
     kind="deepseek",
@@ -164,7 +168,7 @@ _OPENROUTER: Final = Backend(
     n=False,
     temperature=0.0,
     with_grammar={"provider": {"require_parameters": True}},  # else a provider may drop what it has not
-    unverified=frozenset({"echo", "prefix", "thinking", "ignores_bad", "n"}),
+    unverified=frozenset({"echo", "prefix", "thinking", "ignores_bad", "patterns", "n"}),
 )
 _OLLAMA: Final = Backend(
     kind="ollama",

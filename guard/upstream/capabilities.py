@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from guard.dialect.json_schema import Patterns
 from guard.dialect.notation import Dialect
 from guard.run.messages import Target
 
@@ -91,7 +92,8 @@ class Backend:
 
     `models`: patterns of model names in small letters, without the path in front. `grammar` and `dialect`:
     where a grammar goes and in which notation; both None: it takes none. `ignores_bad`: the notations in
-    which it takes a text that is no grammar and answers as if there was none. `echo`: of the prefix.
+    which it takes a text that is no grammar and answers as if there was none. `patterns`: what it makes of
+    those in a JSON schema. `echo`: of the prefix.
     `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
     an error. `reasoning_fields`: where in a message or a delta it puts thoughts, if not where most do.
@@ -109,6 +111,7 @@ class Backend:
     grammar: Place | None = None
     dialect: Dialect | None = None
     ignores_bad: frozenset[Dialect] = frozenset()
+    patterns: Patterns = Patterns.PLAIN
     thinking: Thinking = Thinking.FREE
     prefix: Prefix = Prefix.NONE
     echo: Echo = Echo.NEVER
@@ -145,6 +148,7 @@ class Backend:
             dialect=self.dialect,
             temperature=None if "temperature" in self.refuses else self.temperature,
             silent=self.dialect in self.ignores_bad,
+            patterns=self.patterns,
             thoughts=self.thinking is Thinking.INSIDE,
             thinks=self.thinks,
         )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from guard.dialect.notation import Dialect
 from guard.upstream.capabilities import Backend
 
 # The columns, each with what it is called.
 COLUMNS: Mapping[str, str] = {
     "grammar": "grammar: notation",
     "ignores_bad": "bad ones ignored",
+    "patterns": "patterns",
     "thinking": "thinking first",
     "prefix": "prefix",
     "echo": "repeats it",
@@ -35,6 +37,8 @@ def shown(row: Backend) -> dict[str, str]:
         cells["grammar"] = f"{row.grammar.value}: {row.dialect.value}"
     else:
         cells["ignores_bad"] = cells["thinking"] = "-"
+    if row.dialect is not Dialect.JSON_SCHEMA:
+        cells["patterns"] = "-"
     if not row.prefill:
         cells["echo"] = "-"
     return {

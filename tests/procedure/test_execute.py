@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import InvalidState, RequestError
+from guard.procedure.blocks import Block
 from guard.procedure.compile import head
 from guard.procedure.execute import Program, constant, reference
 from guard.procedure.expected import UNKNOWN, Cell, Ending, EndKind, Expected, Unknown, assemble
@@ -23,7 +24,6 @@ from guard.procedure.listing import walk
 from guard.procedure.load import load
 from guard.procedure.model import AnyOrder, If, StepKind
 from guard.procedure.nodes import Name
-from guard.procedure.steps import Block
 from guard.procedure.types import IntType, ListType, Value
 from guard.procedure.values import spell
 

@@ -14,7 +14,17 @@ from guard.upstream.shown import COLUMNS, shown
 MANUAL = (Path(__file__).parent.parent.parent / "deploy/README.md").read_text(encoding="utf-8").splitlines()
 # Which columns stand together, since no page is wide enough for all.
 PARTS = (
-    ("grammar", "ignores_bad", "thinking", "prefix", "echo", "roles", "reasoning_fields", "thinks"),
+    (
+        "grammar",
+        "ignores_bad",
+        "patterns",
+        "thinking",
+        "prefix",
+        "echo",
+        "roles",
+        "reasoning_fields",
+        "thinks",
+    ),
     (
         "stream_options",
         "usage",
