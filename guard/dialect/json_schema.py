@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from itertools import chain, product
 from typing import Any, Final, assert_never
 
@@ -62,11 +61,15 @@ def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[s
     if names is None or not 0 < len(names) <= MAX_MEMBERS:
         return None
     members: dict[str, Any] = {}
+    values: dict[tuple[Node, ...], dict[str, Any]] = {}  # many lines go on alike
+    most = min(MAX_VALUES, MAX_MEMBERS // len(names))
     for name in names:
         lead, behind = _cut(grammar.rules[name])
         if not lead or lead in members:
             return None
-        members[lead] = _value(behind, grammar.rules, patterns, min(MAX_VALUES, MAX_MEMBERS // len(names)))
+        if behind not in values:
+            values[behind] = _value(behind, grammar.rules, patterns, most)
+        members[lead] = values[behind]
     if _characters(members) > MAX_CHARACTERS:
         return None
     return {
@@ -124,18 +127,11 @@ def _value(behind: tuple[Node, ...], rules: dict[str, Node], patterns: Patterns,
     match behind:
         case (Literal(text=text),):
             return {"type": "string", "enum": [text.removesuffix("\n")]}
-        case (Terminal() as value, Literal(text="\n")):
-            held = _usual(value, patterns, most)
         case (*before, Literal(text=last)):
             held = _held(sequence(*before, Literal(last.removesuffix("\n"))), rules, patterns, most)
         case _:
             held = _held(sequence(*behind), rules, patterns, most)
     return {"type": "string", **held}
-
-
-@lru_cache(maxsize=1024)
-def _usual(value: Terminal, patterns: Patterns, most: int) -> Mapping[str, Any]:
-    return _held(value, {}, patterns, most)
 
 
 def _held(node: Node, rules: dict[str, Node], patterns: Patterns, most: int) -> Mapping[str, Any]:
