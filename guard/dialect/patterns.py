@@ -76,8 +76,10 @@ def of_class(chars: Chars) -> str:
     """Write a class of characters."""
     if chars.ranges == (("^", "^"),) and not chars.negated:
         return "\\^"
-    # Those with a hexadecimal number stand last, where no digit follows, and `^` behind them.
-    inner = "".join(sorted((_class_range(low, high) for low, high in chars.ranges), key=_late))
+    # Those with a hexadecimal number stand last, where no digit follows, and `^` behind them. Each stands
+    # once, so that nothing in a class has to be `settled`.
+    ranges = dict.fromkeys(_class_range(low, high) for low, high in chars.ranges)
+    inner = "".join(sorted(ranges, key=_late))
     return f"[{'^' if chars.negated else ''}{inner}]"
 
 
