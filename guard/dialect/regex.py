@@ -32,6 +32,7 @@ MAX_CHARACTERS: Final = 100_000
 MAX_QUOTE: Final = 5_000  # characters for the words of a source
 MAX_TIMES: Final = 1_000
 MAX_SIZE: Final = 100_000  # of what is repeated, written out
+MAX_DEPTH: Final = 60  # brackets in brackets; each is three levels to Rust's reader, which takes 250
 
 _END: Final = "\ufdd0" * 12  # as long as a closing line, and no text
 _WORKING = re.compile(r"expression[0-9]+")
@@ -52,19 +53,23 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
             return None
         rules.written["rest"] = _ended(rest, grammar.rules["end"])
     whole = rules.expression(grammar.start)
-    text = None if whole is None else settled(whole.text)
-    return text if text is not None and len(text) <= most else None
+    if whole is None or whole.depth > MAX_DEPTH:
+        return None
+    text = settled(whole.text)
+    return text if len(text) <= most else None
 
 
 class _Expression(NamedTuple):
     """What was written, and whether it is several `ways`, or one character, which need no brackets.
 
-    `times` is how many times over a part of it is repeated, `size` how long all would be if written so often.
+    `times` is how many times over a part of it is repeated, `size` how long all would be if written so often,
+    `depth` how many brackets stand in each other.
     """
 
     text: str
     times: int
     size: int
+    depth: int = 0
     ways: bool = False
     one: bool = False
 
@@ -143,7 +148,7 @@ class _Rules:
 
     def _row(self, parts: Iterable[Node]) -> _Expression | None:
         texts: list[str] = []
-        times_over, size = 1, 0
+        times_over, size, depth = 1, 0, 0
         only: _Expression | None = None
         for part in parts:
             if isinstance(part, Literal):  # half of all parts
@@ -157,15 +162,16 @@ class _Rules:
                 only = None if texts else inner
                 texts.append(f"({inner.text})" if inner.ways else inner.text)
                 times_over, size = max(times_over, inner.times), size + inner.size
+                depth = max(depth, inner.depth + inner.ways)
         if only is not None and len(texts) == 1:
             return only
-        return _Expression("".join(texts), times_over, size)
+        return _Expression("".join(texts), times_over, size, depth)
 
 
 @lru_cache(maxsize=1024)
 def _terminal(terminal: Terminal) -> _Expression | None:
     inner = _Rules({}, MAX_CHARACTERS).expression(terminal.node)
-    return None if inner is None else _Expression(f"({inner.text})", inner.times, inner.size)
+    return None if inner is None else _Expression(f"({inner.text})", inner.times, inner.size, inner.depth + 1)
 
 
 def _references(node: Node) -> Iterator[str]:
@@ -189,7 +195,8 @@ def _chosen(options: Iterable[_Expression | None]) -> _Expression | None:
         some.append(option)
     text = "|".join([option.text for option in some])
     times_over = max(option.times for option in some)
-    return _Expression(text, times_over, sum([option.size for option in some]), ways=True)
+    depth = max(option.depth for option in some)
+    return _Expression(text, times_over, sum([option.size for option in some]), depth, ways=True)
 
 
 def _repeated(item: _Expression | None, least: int, most: int | None) -> _Expression | None:
@@ -200,6 +207,7 @@ def _repeated(item: _Expression | None, least: int, most: int | None) -> _Expres
     bounded = item.times * count <= MAX_TIMES and item.size * count <= MAX_SIZE
     often = times(least, most) if bounded else times(min(least, 1), None)
     text = f"{item.text if item.one else f'({item.text})'}{often}"
+    depth = item.depth + (not item.one)
     if bounded:
-        return _Expression(text, max(1, item.times * count), item.size * count)
-    return _Expression(text, item.times, item.size)
+        return _Expression(text, max(1, item.times * count), item.size * count, depth)
+    return _Expression(text, item.times, item.size, depth)

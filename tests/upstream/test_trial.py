@@ -81,7 +81,7 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         (Able(place=Place.CUSTOM_TOOL, thinks="summary"), "openai", "gpt-5", {}),
         (Able(place=Place.CUSTOM_TOOL, streams=False), "openai", "gpt-5", {}),
         (Able(), "openai", "gpt-5", {"grammar": "none"}),
-        (Able(place=Place.CUSTOM_TOOL, picky=False), "openai", "gpt-5", {"ignores_bad": ["lark"]}),
+        (Able(place=Place.CUSTOM_TOOL, picky=False), "openai", "gpt-5", {}),
         (Able(place=Place.RESPONSE_FORMAT), "openai", "gpt-4o", {}),
         (Able(place=Place.CUSTOM_TOOL), "generic", "m", {"grammar": "custom_tool"}),
         (Able(), "generic", "m", {}),
@@ -134,16 +134,6 @@ def test_an_api_that_a_server_has_not_is_told() -> None:
             {"grammar": "none"},
         ),
         (
-            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=False),
-            "vllm",
-            {"ignores_bad": ["xgrammar"]},
-        ),
-        (
-            Able(prefix=Prefix.CONTINUE, place=Place.EBNF),
-            "sglang",
-            {"ignores_bad": ["llguidance", "regex"]},
-        ),
-        (
             Able(prefix=Prefix.TRAILING, place=Place.GRAMMAR, echo_stream=True, echo_whole=True),
             "llama.cpp",
             {"echo": "always"},
@@ -189,6 +179,15 @@ def test_where_it_is_otherwise_that_is_said(able: Able, kind: str, wanted: dict[
     trial, usable = tried(able, kind)
     assert usable
     assert overrides(trial.findings) == wanted
+
+
+@pytest.mark.parametrize(("picky", "word"), [(True, "refused"), (False, "ignored")])
+def test_what_it_does_about_a_bad_grammar_is_told_and_no_reason_to_change_anything(
+    picky: bool, word: str
+) -> None:
+    trial, _ = tried(Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=picky), "vllm")
+    assert found(trial)["bad grammar"] == word
+    assert overrides(trial.findings) == {}
 
 
 def test_a_server_that_answers_in_one_piece_is_told_apart() -> None:
