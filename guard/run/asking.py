@@ -61,7 +61,7 @@ def ask(
         overlap=_overlap(policy, progress, made, first=not history.violations),
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
-        grammar=made.promised,
+        promised=made.promised,
         one_line=made.one_line,
         cell=made.cell,
         since=len(progress.lines),

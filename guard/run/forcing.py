@@ -38,7 +38,7 @@ class Forcing:
         """Say whether an error may be for the grammar alone; from here on its upstream gets none."""
         if not (
             self._again
-            and generation.grammar is not None
+            and generation.promised is not None
             and isinstance(error, UpstreamStatusError)
             and error.upstream_status in REFUSALS
             and not generation.characters
@@ -58,9 +58,9 @@ def ignored(generation: Generation, progress: Progress) -> bool:
     is looked at, as long as they stand in the grammar one after the other. Blanks in front, which servers
     and templates cut off and add, are passed over.
     """
-    if generation.grammar is None:
+    if generation.promised is None:
         return False
-    grammar, text = _behind(generation, generation.grammar, progress)
+    grammar, text = _behind(generation, generation.promised(), progress)
     if generation.ended:  # behind its end the line's is read as well, which it need not have written
         text = text.removesuffix("\n")
     text = text.replace("\r\n", "\n")

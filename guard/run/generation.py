@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from guard.check.verdict import Violation
@@ -44,8 +45,9 @@ class Generation:
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
     that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
-    end. `cut_short` says where a violation cut it. `level` is how much of each line
-    the `grammar` gives that was sent with it; `ignored`: it wrote what that forbids.
+    end. `cut_short` says where a violation cut it. `level` is how much of each line the grammar gives that
+    was sent with it, and `promised` gives what may be written under that, None where there is no grammar;
+    `ignored`: it wrote something else.
     """
 
     number: int
@@ -83,7 +85,7 @@ class Generation:
     usage: Usage | None = None
     cut_short: Cut | None = None
     level: Level = Level.NONE
-    grammar: Grammar | None = None
+    promised: Callable[[], Grammar] | None = None
     ignored: bool = False
 
     def hear(self, text: Text) -> None:
