@@ -23,8 +23,10 @@ from guard.dialect.tree import (
     choice,
     sequence,
 )
+from guard.dialect.workings import EXPRESSION, ROUGH
 
-_LOOSE: Final = re.compile(r"expression[0-9]+|q[0-9a-f]{8}")  # rules of workings and of quotes
+_WORKING: Final = re.compile(r"expression[0-9]+")  # rules of workings
+_LOOSE: Final = re.compile(r"expression[0-9]+|q[0-9a-f]{8}")  # and of quotes
 _TEXT: Final = Chars((("\x00", "\x1f"),), negated=True)
 
 MAX_CHARACTERS: Final = 200_000  # what is longer no server need take
@@ -70,6 +72,9 @@ def _text(grammar: Grammar, dialect: Dialect, patterns: Patterns) -> str | None:
 def promised(grammar: Grammar, dialect: Dialect) -> Grammar:
     """Give what a backend that is held to a grammar can write at all, read back as lines.
 
+    Where workings are left open it is a little more, so that reading it takes no time to speak of: what has
+    the words and signs of one.
+
     JSON schemas promise little: members may come in any order, patterns are not heeded everywhere, and a
     string may hold the end of a line. Regular expressions have no bounds, and any text for a working.
     """
@@ -80,6 +85,9 @@ def promised(grammar: Grammar, dialect: Dialect) -> Grammar:
         case Dialect.REGEX:
             rules = {name: _loose(name, node) for name, node in grammar.rules.items()}
             return Grammar(_unbounded(grammar.start), rules)
+        case _ if EXPRESSION.name in grammar.rules:
+            rough = {name: ROUGH if _WORKING.fullmatch(name) else node for name, node in grammar.rules.items()}
+            return Grammar(grammar.start, rough)
         case _:
             return grammar
 

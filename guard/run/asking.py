@@ -10,6 +10,7 @@ from guard.procedure.expected import Expected
 from guard.run import lines
 from guard.run import policy as retry
 from guard.run.generation import Generation
+from guard.run.heeding import Heeding
 from guard.run.messages import Open, Strategy, Target
 from guard.run.opening import Job, Opening, Reason, opening
 from guard.run.overlap import Overlap
@@ -66,7 +67,7 @@ def ask(
         overlap=_overlap(policy, progress, made, first=following.first),
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
-        grammar=made.promised,
+        heeding=None if made.promised is None else Heeding(made.promised),
         one_line=made.one_line,
         cell=made.cell,
         since=len(progress.lines),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from guard.check.verdict import Violation
 from guard.dialect.line import Level
-from guard.dialect.tree import Grammar
 from guard.procedure.expected import Expected
+from guard.run.heeding import Heeding
 from guard.run.messages import Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
@@ -44,8 +44,8 @@ class Generation:
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
     that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
-    end. `cut_short` says where a violation cut it. `level` is how much of each line
-    the `grammar` gives that was sent with it; `ignored`: it wrote what that forbids.
+    end. `cut_short` says where a violation cut it. `level` is how much of each line the grammar gives that
+    was sent with it, which `heeding` holds against what it writes; None: there was none.
     """
 
     number: int
@@ -83,11 +83,21 @@ class Generation:
     usage: Usage | None = None
     cut_short: Cut | None = None
     level: Level = Level.NONE
-    grammar: Grammar | None = None
-    ignored: bool = False
+    heeding: Heeding | None = None
+
+    @property
+    def ignored(self) -> bool:
+        """Whether it wrote what its grammar forbids."""
+        return self.heeding is not None and self.heeding.strayed
+
+    def strays(self, *, strayed: bool) -> None:
+        """Take it that its answer has not the form that was asked for."""
+        if strayed and self.heeding is not None:
+            self.heeding.strayed = True
 
     def hear(self, text: Text) -> None:
         """Count what was written. What the server says of it corrects what was counted."""
+        self.strays(strayed=text.strayed)
         self.characters += len(text.text)
         self.rows += text.text.count("\n")
         self.tokens += text.tokens

@@ -47,7 +47,7 @@ from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
 from guard.run.faults import Faults
-from guard.run.forcing import Forcing, ignored
+from guard.run.forcing import Forcing
 from guard.run.generation import Cut, Generation
 from guard.run.ladders import GENERATING, Action
 from guard.run.lines import can, is_given, must, scaffold_cell
@@ -210,6 +210,8 @@ class Run:
         return commands
 
     def _piece(self, generation: Generation, piece: str) -> list[Command]:
+        if generation.heeding is not None:
+            generation.heeding.read(piece)
         if self._release is not None:
             generation.take(self._release.take(piece))
             return [] if self._release.left else self._let_go(generation, "length")
@@ -232,6 +234,9 @@ class Run:
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
         generation.usage = event.usage
         generation.ended = event.finish_reason or "length"
+        if generation.heeding is not None:
+            generation.heeding.end(event.finish_reason)
+            generation.strays(strayed=event.strayed)
         commands = thoughts.ended(generation, len(self._progress.verified))
         if self._release is not None:
             return commands + self._let_go(generation, generation.ended)
@@ -363,8 +368,8 @@ class Run:
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
         self._violations.append(violation)
-        if ignored(generation, self._progress):
-            generation.ignored, generation.given = True, frozenset()
+        if generation.ignored:
+            generation.given = frozenset()
         self._progress.rewind()
         if not generation.ended:
             left = self._progress.steps_to(generation.stop) if generation.stop else None
