@@ -64,7 +64,8 @@ def root_argument(parser: argparse.ArgumentParser) -> None:
 
 def nonce(text: str) -> str:
     if not re.fullmatch("[0-9a-f]{6}", text):
-        raise argparse.ArgumentTypeError(f"expected six hex digits such as {SHOWN_NONCE}, found {text!r}")
+        found = cut(repr(text), 40)
+        raise argparse.ArgumentTypeError(f"expected six hex digits such as {SHOWN_NONCE}, found {found}")
     return text
 
 

@@ -7,10 +7,12 @@ import asyncio
 from pathlib import Path
 from typing import Any, Final
 
+from guard.bench.chances import MAX_STEPS
 from guard.bench.measured import Measured, Rate, Way
 from guard.bench.policy_file import expectation, policy_file, shown
 from guard.bench.probe import RUNS, Plan, probe
 from guard.bench.recommend import STEPS, Recommendation, recommend
+from guard.cli.amounts import MOST_SEED, whole
 from guard.cli.terminal import Terminal
 from guard.config import Config, load_config
 from guard.config.service import upstream_of
@@ -42,9 +44,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="model to ask for; default: the one that the upstream is configured with",
     )
-    add("--runs", metavar="N", type=_runs, default=RUNS, help="requests for each task (default %(default)s)")
-    add("--seed", metavar="S", type=int, default=1, help="of what is drawn (default %(default)s)")
-    add("--steps", metavar="N", type=_steps, default=STEPS, help="steps to advise for (default %(default)s)")
+    add(
+        "--runs",
+        metavar="N",
+        type=whole(1, MOST_RUNS),
+        default=RUNS,
+        help="requests for each task (default %(default)s)",
+    )
+    add(
+        "--seed",
+        metavar="S",
+        type=whole(0, MOST_SEED),
+        default=1,
+        help="of what is drawn (default %(default)s)",
+    )
+    add(
+        "--steps",
+        metavar="N",
+        type=whole(1, MAX_STEPS),
+        default=STEPS,
+        help="steps to advise for (default %(default)s)",
+    )
     add("--out", metavar="F", type=Path, default=OUT, help="the file to write (default %(default)s)")
     add("--name", metavar="NAME", default=NAME, help="the policy's name in it (default %(default)s)")
     add("--json", action="store_true", help="as JSON")
@@ -164,20 +184,3 @@ def _json(arguments: argparse.Namespace, measured: Measured, advice: Recommendat
 
 def _rate(rate: Rate) -> dict[str, int]:
     return {"right": rate.right, "of": rate.of}
-
-
-# --- arguments -----------------------------------------------------------------------------------
-
-
-def _runs(text: str) -> int:
-    return _whole(text, MOST_RUNS)
-
-
-def _steps(text: str) -> int:
-    return _whole(text, MOST_RUNS)
-
-
-def _whole(text: str, most: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 7 and 1 <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"expected 1 to {most}, found {text!r}")
-    return int(text)

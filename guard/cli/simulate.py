@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from guard.bench import simulate
-from guard.bench.chances import MAX_STEPS, Chance, Chances, chances, numbered, probability, read_chances
+from guard.bench.chances import MAX_STEPS, Chance, Chances, chances, numbered, read_chances
 from guard.bench.player import Habits, Pace
 from guard.bench.simulate import Scenario, Simulation
 from guard.bench.spread import Spread
 from guard.bench.straight import WRONG
 from guard.check.verdict import Kind
+from guard.cli.amounts import MOST_SEED, chance, number, shares, whole
 from guard.cli.terminal import Terminal, cut
 from guard.config import Config, load_config
 from guard.config.inherit import DEFAULT_POLICY
-from guard.config.policies import PolicySettings
+from guard.config.policies import MAX_SECONDS, PolicySettings
 from guard.errors import ConfigError
 
 DESCRIPTION: Final = """\
@@ -36,6 +36,7 @@ decide the step, `judge`.
 """
 
 MOST: Final = 1_000_000  # of anything that is counted
+SLOWEST: Final = 0.001  # tokens a second
 
 _LABEL: Final = 12
 _COLUMNS: Final = f"{{:{_LABEL}}} {{:8}} {{:14}} {{:10}} {{:16}} {{}}"
@@ -48,48 +49,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help="the policy; `default` is the one that needs no configuration")
     add("--config", metavar="F", type=Path, help="the configuration that has it")
-    add("--steps", metavar="N", type=_whole(1, MAX_STEPS), help="steps of the procedure, the answer included")
-    add("--p", metavar="P", type=_chance, help="chance that a line is right at the first try")
-    add("--retry", metavar="P", type=_chance, help="the same at a retry; default: as at the first try")
-    add("--scaffold", metavar="P", type=_chance, help="the same with its operands given; default: as a retry")
+    add("--steps", metavar="N", type=whole(1, MAX_STEPS), help="steps of the procedure, the answer included")
+    add("--p", metavar="P", type=chance, help="chance that a line is right at the first try")
+    add("--retry", metavar="P", type=chance, help="the same at a retry; default: as at the first try")
+    add("--scaffold", metavar="P", type=chance, help="the same with its operands given; default: as a retry")
     add("--p-step-file", metavar="F", type=Path, help="chances of single steps, see below")
     add("--judge", metavar="STEPS", type=_numbers, help="steps that only the model can decide: 1,20-25")
     add(
         "--wrong",
-        metavar="KIND=SHARE,...",
+        metavar="KIND[=SHARE],...",
         type=_mix,
         default=((Kind.WRONG_VALUE, 1.0),),
-        help=f"what a wrong line is, of {', '.join(WRONG)}; default: always wrong_value",
+        help=f"what a wrong line is, of {', '.join(WRONG)}, with shares that add up to 1; those without one "
+        "have equal parts of what is left; default: always wrong_value",
     )
     add(
         "--fallback-p",
         metavar="P",
-        type=_chance,
+        type=chance,
         action="append",
         default=[],
         help="a further upstream with this chance; may be given again",
     )
-    add("--runs", metavar="N", type=_whole(1), default=simulate.RUNS, help="requests (default %(default)s)")
-    add("--seed", metavar="S", type=int, default=simulate.SEED, help="of what is drawn (default %(default)s)")
+    add(
+        "--runs",
+        metavar="N",
+        type=whole(1, MOST),
+        default=simulate.RUNS,
+        help="requests (default %(default)s)",
+    )
+    add(
+        "--seed",
+        metavar="S",
+        type=whole(0, MOST_SEED),
+        default=simulate.SEED,
+        help="of what is drawn (default %(default)s)",
+    )
     usual = Pace()
     add(
         "--step-tokens",
         metavar="N",
-        type=_whole(1),
+        type=whole(1, MOST),
         default=usual.line_tokens,
         help="tokens of a line (default %(default)s)",
     )
     add(
         "--tokens-per-s",
         metavar="N",
-        type=_positive,
+        type=number(SLOWEST, MOST),
         default=usual.tokens_per_s,
         help="tokens that the model writes in a second (default %(default)s)",
     )
     add(
         "--first-token",
         metavar="S",
-        type=_positive,
+        type=number(0, MAX_SECONDS),
         default=usual.first_s,
         help="seconds from a request to its first token (default %(default)s)",
     )
@@ -195,26 +209,6 @@ def _shown(measure: str, spread: Spread) -> str:
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def _whole(least: int, most: int = MOST) -> Callable[[str], int]:
-    def whole(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"expected {least} to {most}, found {text!r}")
-        return value
-
-    return whole
-
-
-def _chance(text: str) -> float:
-    try:
-        return probability(text, "chance")
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def _numbers(text: str) -> frozenset[int]:
     try:
         return numbered(text)
@@ -222,24 +216,5 @@ def _numbers(text: str) -> frozenset[int]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= MOST:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, up to {MOST}, found {text!r}")
-    return value
-
-
 def _mix(text: str) -> tuple[tuple[Kind, float], ...]:
-    """Read `wrong_value=0.7,malformed=0.3`; the shares are of their sum."""
-    mix: dict[Kind, float] = {}
-    for part in text.split(","):
-        name, _, share = part.strip().partition("=")
-        if name not in WRONG or name in mix:
-            raise argparse.ArgumentTypeError(
-                f"expected kinds, each once, of {', '.join(WRONG)}; found {name!r}"
-            )
-        mix[Kind(name)] = _positive(share or "1")
-    return tuple(mix.items())
+    return tuple((Kind(name), share) for name, share in shares(text, tuple(WRONG)).items())

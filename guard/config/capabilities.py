@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from guard.config.sections import Section
+from guard.config.sections import EachOnce, Section
 from guard.dialect.json_schema import Patterns
 from guard.dialect.notation import Dialect
 from guard.upstream.backends import TABLE, backend_for
@@ -26,7 +26,9 @@ NONE: Final = "none"
 GrammarPlace = Literal["grammar", "structured_outputs", "ebnf", "response_format", "custom_tool", "none"]
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 FieldNames = Annotated[
-    tuple[FieldName, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+    tuple[FieldName, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    EachOnce,
 ]
 
 
@@ -39,7 +41,7 @@ class Capabilities(Section):
     dialect: Dialect | None = Field(
         default=None, description="the notation of the grammar; default: the first that its place holds"
     )
-    ignores_bad: tuple[Dialect, ...] | None = Field(
+    ignores_bad: Annotated[tuple[Dialect, ...], EachOnce] | None = Field(
         default=None,
         description="notations in which a text that is no grammar is answered as if there was none",
     )

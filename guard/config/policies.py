@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from guard.check.verdict import Kind
-from guard.config.sections import Section
+from guard.config.sections import EachOnce, Section, each_once
 from guard.config.words import shown
 from guard.dialect.lark import Level
 from guard.procedure.expected import Form
@@ -74,13 +74,17 @@ def _listed(raw: Any) -> Any:
     return [raw] if isinstance(raw, str) else raw
 
 
+def _varied(raw: Any) -> Any:
+    return {True: tuple(Vary), False: ()}[raw] if isinstance(raw, bool) else each_once(_listed(raw))
+
+
 class RuleSettings(Section):
     """Another list of actions for some violations, or at some kinds of steps."""
 
-    violation: Annotated[tuple[Kind, ...], BeforeValidator(_listed)] = Field(
+    violation: Annotated[tuple[Kind, ...], BeforeValidator(_listed), EachOnce] = Field(
         default=(), description="the kinds of violations that it is for; none: all"
     )
-    step: Annotated[tuple[StepKind, ...], BeforeValidator(_listed)] = Field(
+    step: Annotated[tuple[StepKind, ...], BeforeValidator(_listed), EachOnce] = Field(
         default=(), description="the kinds of steps that it is for; none: all"
     )
     actions: Actions = Field(description="what to do, tried in order")
@@ -164,9 +168,7 @@ class PolicySettings(Section):
     )
     vary: Annotated[
         frozenset[Vary],
-        BeforeValidator(
-            lambda value: {True: tuple(Vary), False: ()}[value] if isinstance(value, bool) else _listed(value)
-        ),
+        BeforeValidator(_varied),
     ] = Field(
         default=frozenset(Vary),
         description="what a retry may change: `temperature`, `seed`, `phrasing`; true: all, false: nothing",

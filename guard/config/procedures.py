@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from os.path import realpath  # unlike pathlib's, never at a loss where links go round in a circle
 from pathlib import Path
 from types import MappingProxyType
 
@@ -69,19 +70,30 @@ def _shipped() -> Iterator[tuple[str, Traversable, Traversable]]:
 def _files(paths: Sequence[Path], problems: Problems) -> Iterator[tuple[str, Path, Path]]:
     """Each file with the key that names it and the folder that it may import from.
 
-    A folder stands for all procedure files below it, which may import each other.
+    A folder stands for all procedure files below it, which may import each other. A file that is there
+    already is a mistake of the list, not of its procedures.
     """
+    named: dict[str, str] = {}
     for index, path in enumerate(paths):
         key = f"procedures[{index}]"
         if path.is_dir():
             files = sorted(path.rglob(f"*{SUFFIX}"))
             if not files:
                 problems.append((key, f"no file below {str(path)!r} ends in {SUFFIX}"))
-            yield from ((key, path, file) for file in files)
         elif path.is_file():
-            yield key, path.parent, path
+            files = [path]
         else:
+            files = []
             problems.append((key, f"there is no file or folder {str(path)!r}"))
+        root = path if path.is_dir() else path.parent
+        for file in files:
+            before = named.setdefault(realpath(file), key)
+            if before != key:
+                problems.append(
+                    (key, f"{str(file)!r} stands in this list already, by {before}: leave it out")
+                )
+            else:
+                yield key, root, file
 
 
 def _compile(

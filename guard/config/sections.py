@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    model_validator,
+)
 
 
 class Section(BaseModel):
@@ -33,16 +41,23 @@ def _kinds(annotation: Any) -> set[Any]:
     return {annotation, *get_args(annotation)}
 
 
-def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise ValueError(f"{name!r} stands in this list twice: leave it out")
-    return names
+def each_once(values: Any) -> Any:
+    """Give a list back in which nothing stands twice; what is no list is somebody else's mistake."""
+    if isinstance(values, list | tuple):
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                what = (
+                    "the same key" if isinstance(value, SecretStr) else repr(getattr(value, "value", value))
+                )
+                raise ValueError(f"{what} stands in this list twice: leave it out")
+    return values
 
+
+EachOnce = AfterValidator(each_once)
 
 Names = Annotated[
     tuple[str, ...],
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     Field(min_length=1),
-    AfterValidator(_each_once),
+    EachOnce,
 ]

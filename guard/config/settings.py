@@ -24,7 +24,7 @@ from guard.config.capabilities import Capabilities
 from guard.config.places import Places
 from guard.config.policies import Mode, PolicySettings
 from guard.config.procedures import load_procedures
-from guard.config.sections import Names, Section
+from guard.config.sections import EachOnce, Names, Section
 from guard.procedure.execute import Program
 
 
@@ -48,7 +48,7 @@ class Server(Section):
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
-    api_keys: tuple[SecretStr, ...] = Field(
+    api_keys: Annotated[tuple[SecretStr, ...], EachOnce] = Field(
         default=(),
         validate_default=True,
         description="keys that clients must send as a bearer token; required unless `host` is loopback",
@@ -272,7 +272,9 @@ class Route(Section):
     mode: Mode | None = Field(
         default=None, description="`enforce`, `observe` or `off`; default: the policy's"
     )
-    modes: tuple[Mode, ...] = Field(default=(), description="further modes that the client may ask for")
+    modes: Annotated[tuple[Mode, ...], EachOnce] = Field(
+        default=(), description="further modes that the client may ask for"
+    )
     override: bool = Field(
         default=False, description="whether the client may bind another procedure, policy or mode"
     )

@@ -1,59 +1,34 @@
-"""From a syntax tree to the model: types resolved, duplicates refused, steps numbered."""
+"""From a syntax tree to the model: what a file declares, types resolved and duplicates refused."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure import constants, tools
-from guard.procedure.declared import SIMPLE_TYPES, Types, count, elsewhere, twice
+from guard.procedure.declared import Types, elsewhere, rounding_named, twice
 from guard.procedure.faults import MENDED, Faults, nearest, suggestion
 from guard.procedure.imports import Imported
 from guard.procedure.model import (
-    Alternative,
     Always,
-    AnyOrder,
-    Assign,
-    Branch,
-    Check,
     Clock,
-    Deny,
-    Do,
-    End,
-    Escalate,
     Example,
-    Extract,
-    For,
     Hit,
-    If,
-    Judge,
     Module,
-    Next,
     Numbers,
-    OneOf,
     Origin,
     Parameter,
     Procedure,
-    Require,
-    Return,
     Row,
-    Step,
     Table,
     Tool,
-    While,
 )
 from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf
+from guard.procedure.statements import MAX_STEPS, Statements
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
 from guard.procedure.types import EnumType, RecordType, Rounding
-from guard.source import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lark import Token
-
-MAX_BOUND: Final = 10_000
-MAX_STEPS: Final = 2_000
 
 
 def build(tree_: Node, faults: Faults, imported: Imported | None = None) -> Module | None:
@@ -64,7 +39,7 @@ def build(tree_: Node, faults: Faults, imported: Imported | None = None) -> Modu
     """
     builder = _Builder(faults, imported or Imported())
     module = builder.module(tree_)
-    return None if builder.steps > MAX_STEPS else module
+    return None if builder.statements.steps > MAX_STEPS else module
 
 
 class _Builder:
@@ -73,7 +48,7 @@ class _Builder:
         self.terms = Terms(faults)
         self.terms.measures.units.update(imported.units)
         self.types = Types(faults, self.terms, imported)
-        self.steps = 0
+        self.statements = Statements(faults, self.terms, self.types)
         self.version: Token | None = None
         self.numbers: tuple[Node, Numbers] | None = None
         self.clock: Clock | None = None
@@ -153,7 +128,7 @@ class _Builder:
             what, value = map(token, tree(setting).children)
             match str(what):
                 case "round":
-                    rounding = self._rounding(value) or rounding
+                    rounding = rounding_named(value, self.faults) or rounding
                 case "carry":
                     exact = value == "exact"
                     if value not in ("shown", "exact"):
@@ -169,16 +144,6 @@ class _Builder:
                         suggestion(str(what), ["round", "carry"]),
                     )
         self.numbers = (node, Numbers(rounding, exact))
-
-    def _rounding(self, word: Token) -> Rounding | None:
-        if word in list(Rounding):
-            return Rounding(str(word))
-        self.faults(
-            span(word),
-            f"there is no rounding {str(word)!r}",
-            suggestion(str(word), [mode.value for mode in Rounding]),
-        )
-        return None
 
     def _new(self, kind: str, word: Token) -> bool:
         """Whether a name is new among its kind; if not, that is reported."""
@@ -248,247 +213,12 @@ class _Builder:
             name=str(word),
             parameters=self._parameters(parameters, "procedure", text=True),
             result=self.types.resolve(result),
-            body=self._block(tree(block), ""),
+            body=self.statements.block(tree(block), ""),
             numbers=self.numbers[1] if self.numbers else Numbers(),
             at=span(word),
         )
         if self._new("procedure", word):
             self.procedures[procedure.name] = procedure
-
-    # --- steps ------------------------------------------------------------------------------------
-
-    def _block(self, block: Node, prefix: str) -> tuple[Step, ...]:
-        return tuple(self._steps(block, prefix))
-
-    def _steps(self, block: Node, prefix: str) -> Iterator[Step]:
-        arms: list[Branch] = []
-        waiting: OneOf | None = None  # for its else
-        for index, statement in enumerate(block.children, start=1):
-            label, part = parts(tree(statement))
-            node, number = tree(part), f"{prefix}{index}"
-            if self._too_many(node):
-                break
-            if arms and (node.data not in ("elif", "else") or arms[-1].keyword == "else"):
-                yield If(branches=tuple(arms), at=arms[0].at)
-                arms = []
-            named = None if label is None else self.terms.name(label, "a step")
-            if waiting is not None:
-                arm = self._arm(node, number, named, first=False) if node.data == "else" else None
-                yield replace(waiting, otherwise=arm)
-                waiting = None
-                if arm is not None:
-                    continue
-            if node.data in ("if", "elif", "else"):
-                arms.append(self._arm(node, number, named, first=not arms))
-            elif node.data == "one_of":
-                waiting = self._one_of(node, number, named)
-            else:
-                yield self._step(node, number, named)
-        if arms:
-            yield If(branches=tuple(arms), at=arms[0].at)
-        if waiting is not None:
-            yield waiting
-
-    def _too_many(self, node: Node) -> bool:
-        self.steps += 1
-        if self.steps == MAX_STEPS + 1:
-            self.faults(span(node), f"a file has at most {MAX_STEPS:,} steps", "split it into several files")
-        return self.steps > MAX_STEPS
-
-    def _arm(self, node: Node, number: str, label: str | None, *, first: bool) -> Branch:
-        keyword = str(node.data)
-        if first and keyword != "if":
-            self.faults(
-                _keyword(node),
-                f"this {keyword} belongs to no if",
-                "indent it like its if, right below the steps of that if; an else comes last",
-            )
-        *condition, block = parts(node)
-        return Branch(
-            number=number,
-            keyword=keyword,
-            condition=self.terms.expression(condition[0]) if condition else None,
-            body=self._block(tree(block), f"{number}."),
-            label=label,
-            at=_keyword(node),
-        )
-
-    def _step(self, node: Node, number: str, label: str | None) -> Step:
-        children, at = parts(node), span(node)
-        match node.data:
-            case "assign":
-                return self._assign(node, number, label)
-            case "do":
-                target, procedure, arguments = children
-                given = () if arguments is None else parts(tree(arguments))
-                return Do(
-                    number=number,
-                    target=self.terms.name(target, "a value"),
-                    procedure=str(token(procedure)),
-                    arguments=tuple(self.terms.expression(part) for part in given if part is not None),
-                    label=label,
-                    at=at,
-                )
-            case kind if kind in tools.STEPS:
-                return tools.step(node, number, label, self.terms, lambda end, of: self._end(end, of, None))
-            case "extract" | "judge":
-                return self._decision(node, number, label)
-            case "for":
-                return self._for(node, number, label)
-            case "while":
-                return self._while(node, number, label)
-            case "any_order":
-                body = self._block(tree(children[0]), f"{number}.")
-                return AnyOrder(number=number, body=body, label=label, at=_words(node, "any order"))
-            case "require":
-                condition = self.terms.expression(children[0])
-                behind = tree(children[1])
-                end = Next() if behind.data == "next" else self._end(behind, f"{number}.1", None)
-                return Require(number=number, condition=condition, otherwise=end, label=label, at=at)
-            case "check":
-                return Check(number=number, condition=self.terms.expression(children[0]), label=label, at=at)
-            case _:
-                return self._end(node, number, label)
-
-    def _assign(self, node: Node, number: str, label: str | None) -> Assign:
-        target, expression, places, mode = parts(node)
-        name = self.terms.name(target, "a value")
-        if label is not None and name in SIMPLE_TYPES:
-            self.faults(
-                span(token(target)),
-                f"a step gives a value without naming its type, found {name!r}",
-                f"write {label} = ...",
-            )
-        return Assign(
-            number=number,
-            target=name,
-            expression=self.terms.expression(expression),
-            places=None
-            if places is None
-            else count(token(places), 0, constants.MAX_PLACES, "decimal places", self.faults),
-            rounding=None if mode is None else self._rounding(token(mode)),
-            label=label,
-            at=span(node),
-        )
-
-    def _decision(self, node: Node, number: str, label: str | None) -> Extract | Judge:
-        target, type_, sources, *clauses = parts(node)
-        where, quote, question = self._clauses(node, [tree(clause) for clause in clauses])
-        name = self.terms.name(target, "a value")
-        result = self.types.resolve(type_)
-        names = tuple(dict.fromkeys(str(source) for source in tree(sources).children))
-        if node.data == "extract":
-            return Extract(
-                number=number,
-                target=name,
-                type=result,
-                sources=names,
-                where=where,
-                quote=quote,
-                label=label,
-                at=_head(node, sources),
-            )
-        return Judge(
-            number=number,
-            target=name,
-            type=result,
-            sources=names,
-            question=question,
-            where=where,
-            quote=quote,
-            label=label,
-            at=_head(node, sources),
-        )
-
-    def _clauses(self, node: Node, clauses: list[Node]) -> tuple[Expr | None, bool, str]:
-        where: Expr | None = None
-        quote, question = False, ""
-        seen: set[str] = set()
-        for clause in clauses:
-            kind = str(clause.data)
-            mended = kind == "where" and tree(clause.children[0]).children == [MENDED]
-            if kind in seen and not mended:
-                self.faults(span(clause), f"this step has two {kind} clauses", _merge(kind))
-            seen |= {"where", "asking"} if mended else {kind}
-            match kind:
-                case "where":
-                    where = self.terms.expression(clause.children[0])
-                case "quote":
-                    quote = True
-                case _:
-                    question = self._question(node, token(clause.children[0]))
-        if node.data == "judge" and "asking" not in seen:
-            self.faults(
-                _keyword(node),
-                "a judge needs the question that the model is to answer",
-                'add asking "...?" behind the source',
-            )
-        return where, quote, question
-
-    def _question(self, node: Node, text: Token) -> str:
-        if node.data == "extract":
-            self.faults(
-                span(text),
-                "an extract asks no question",
-                "write judge instead of extract where the model has to form an opinion",
-            )
-        question = constants.unescaped(text, self.faults)
-        if not question.strip():
-            self.faults(span(text), "the question is empty", "say what the model is to answer")
-        return question
-
-    def _for(self, node: Node, number: str, label: str | None) -> For:
-        variable, items, bound, block = parts(node)
-        return For(
-            number=number,
-            variable=self.terms.name(variable, "a loop's item"),
-            items=self.terms.expression(items),
-            bound=count(token(bound), 1, MAX_BOUND, "passes", self.faults),
-            body=self._block(tree(block), f"{number}."),
-            label=label,
-            at=Span(span(node).start, span(token(bound)).end),
-        )
-
-    def _while(self, node: Node, number: str, label: str | None) -> While:
-        condition, bound, block = parts(node)
-        return While(
-            number=number,
-            condition=self.terms.expression(condition),
-            bound=count(token(bound), 1, MAX_BOUND, "passes", self.faults),
-            body=self._block(tree(block), f"{number}."),
-            label=label,
-            at=Span(span(node).start, span(token(bound)).end),
-        )
-
-    def _one_of(self, node: Node, number: str, label: str | None) -> OneOf:
-        bound, *ways = parts(node)
-        return OneOf(
-            number=number,
-            alternatives=tuple(
-                self._alternative(tree(way), f"{number}.{index}") for index, way in enumerate(ways, start=1)
-            ),
-            attempts=None if bound is None else count(token(bound), 1, MAX_BOUND, "attempts", self.faults),
-            otherwise=None,
-            label=label,
-            at=_words(node, "one of"),
-        )
-
-    def _alternative(self, node: Node, number: str) -> Alternative:
-        name, block = parts(node)
-        return Alternative(
-            number=number,
-            name=constants.unescaped(token(name), self.faults),
-            body=self._block(tree(block), f"{number}."),
-            at=Span(span(node).start, span(token(name)).end),
-        )
-
-    def _end(self, node: Node, number: str, label: str | None) -> End:
-        if node.data == "return":
-            expression = self.terms.expression(node.children[0])
-            return Return(number=number, expression=expression, label=label, at=span(node))
-        text = constants.unescaped(token(node.children[0]), self.faults)
-        kind = Escalate if node.data == "escalate" else Deny
-        return kind(number=number, text=text, label=label, at=span(node))
 
     # --- examples ---------------------------------------------------------------------------------
 
@@ -557,21 +287,3 @@ def _constant_for(wrong: Expr | None) -> str:
 def _mended_row(node: Node) -> bool:
     cell = tree(node.children[0])
     return cell.data == "any_cell" and cell.children[0] == MENDED
-
-
-def _merge(kind: str) -> str:
-    return "join their conditions by and" if kind == "where" else "leave one of them out"
-
-
-def _keyword(node: Node) -> Span:
-    start = span(node).start
-    return Span(start, start + len(str(node.data)))
-
-
-def _words(node: Node, words: str) -> Span:
-    start = span(node).start
-    return Span(start, start + len(words))
-
-
-def _head(node: Node, sources: Part) -> Span:
-    return Span(span(node).start, span(tree(sources)).end)

@@ -21,6 +21,7 @@ from guard.procedure.types import (
     OptionalType,
     PercentType,
     RecordType,
+    Rounding,
     StringType,
     TextType,
     Type,
@@ -251,6 +252,15 @@ def elsewhere(faults: Faults, imported: Imported, kind: str, word: Token) -> boo
         return False
     faults(span(word), f"there is a {kind} {str(word)!r} already, in {origin.place}", "rename one of them")
     return True
+
+
+def rounding_named(word: Token, faults: Faults) -> Rounding | None:
+    """Read the name of a rounding; None where there is none of that name, which is reported."""
+    if word in list(Rounding):
+        return Rounding(str(word))
+    known = [mode.value for mode in Rounding]
+    faults(span(word), f"there is no rounding {str(word)!r}", suggestion(str(word), known))
+    return None
 
 
 def count(text: Token, low: int, high: int, what: str, faults: Faults) -> int:

@@ -31,15 +31,15 @@ class Keys:
         return found[0] if found else None
 
     def caller(self, exchange: Exchange, procedure: str | None) -> Caller:
-        """Who asks. Raises `RequestError` with 401 where a key is needed and none of ours is there.
+        """Who asks.
 
-        A key of ours is never passed on. A client that has to send its upstream's key in `authorization`
-        gives ours in `x-stepguard-key`.
+        Raises `RequestError`: 401 where a key is needed and none of ours is there, 400 where a header of ours
+        says two things. A key of ours is never passed on. A client that has to send its upstream's key in
+        `authorization` gives ours in `x-stepguard-key`.
         """
-        authorization = exchange.headers.get("authorization")
+        authorization, own = exchange.told("authorization"), exchange.told(KEY_HEADER)
         key = None
         if self._keys:
-            own = exchange.headers.get(KEY_HEADER)
             if own is None:
                 own, authorization = authorization or "", None
                 own = own[len(BEARER) :].strip() if own.lower().startswith(BEARER) else ""
@@ -54,11 +54,11 @@ class Keys:
         return Caller(
             key=key,
             authorization=authorization,
-            header=exchange.headers.get(PROCEDURE_HEADER),
+            header=exchange.told(PROCEDURE_HEADER),
             path=procedure,
             traceparent=exchange.headers.get("traceparent"),
-            policy=exchange.headers.get(POLICY_HEADER),
-            mode=exchange.headers.get(MODE_HEADER),
+            policy=exchange.told(POLICY_HEADER),
+            mode=exchange.told(MODE_HEADER),
             retried=_count(exchange.headers.get(RETRY_HEADER, "")),
         )
 

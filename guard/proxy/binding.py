@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -125,20 +125,23 @@ class Choice:
 def choose(service: Service, caller: Caller, body: bytes) -> Choice:
     """Find the procedure of a request.
 
-    Raises `RequestError` for a body that is no JSON object, a procedure that there is not, and bindings
-    that disagree.
+    Raises `RequestError` for a body that is no JSON object, bindings that disagree, and a procedure that
+    there is not. The last is for clients that may choose: to others all but their own are the same.
     """
     raw = _object(body)
     route = route_for(service, caller, raw.get("model"))
-    claimed = _claimed(service, caller, raw)
+    claim = _claim(caller, raw)
     configured = route.procedure if route else None
-    if configured and claimed and configured != claimed and not (route and route.override):
+    if claim is None:
+        procedure = configured
+    elif configured and configured != claim[1] and not (route and route.override):
         raise RequestError(
             f"model {raw.get('model')!r} is bound to procedure {configured!r} by the configuration, "
-            f"found a request for {claimed!r}",
+            f"found a request for {claim[1]!r}",
             code="binding_conflict",
         )
-    procedure = claimed or configured
+    else:
+        procedure = _known(service, *claim)
     policy = _asked(raw, "policy", caller.policy, POLICY_HEADER)
     mode = _asked(raw, "mode", caller.mode, MODE_HEADER)
     if procedure is None and ("stepguard" in raw or policy or mode):
@@ -182,21 +185,23 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
 def policy_of(service: Service, choice: Choice) -> str:
     """Name the policy of a bound request: the client's if its route allows it, else the route's.
 
-    A route that names no policy leaves the choice to the client. Raises `RequestError`.
+    A route that names no policy leaves the choice to the client; only such a client learns which ones there
+    are. Raises `RequestError`.
     """
     route, asked = choice.route, choice.policy
     own = (route.policy if route else None) or service.config.defaults.policy
-    if asked is None:
-        return own
+    allowed = {own, *((route and route.policies) or ())}
+    if asked is None or asked in allowed:
+        return asked or own
+    if not _chooses_policy(route):
+        raise _forbidden("policy", asked, allowed)
     if asked not in service.policies:
         raise RequestError(
             f"there is no policy {asked!r}; there are {_listed(service.policies)}",
             param="stepguard.policy",
             code="unknown_policy",
         )
-    if asked == own or _chooses_policy(route) or (route and asked in (route.policies or ())):
-        return asked
-    raise _forbidden("policy", asked, (own, *((route and route.policies) or ())))
+    return asked
 
 
 def _chooses_policy(route: Route | None) -> bool:
@@ -225,14 +230,18 @@ def mode_of(service: Service, choice: Choice) -> Mode:
         allowed.add(own)
     if route.override if route else service.config.defaults.unbound == "pass":
         allowed.update(MODES)  # who may leave out the procedure may also leave it unenforced
-    if service.policies[policy].settings.deliver == "pass_through":
-        allowed.discard("enforce")
-    for mode in allowed:
+    only_observes = service.policies[policy].settings.deliver == "pass_through"
+    possible = allowed - {"enforce"} if only_observes else allowed
+    for mode in possible:
         if mode == asked:
             return mode
-    if choice.mode is None:
-        raise _forbidden("mode", asked, allowed, policy)
-    raise _forbidden("mode", asked, allowed)
+    raise _forbidden(
+        "mode",
+        asked,
+        possible,
+        brought_by=policy if choice.mode is None else None,
+        elsewhere=f"'enforce' with another policy than {policy!r}" if possible != allowed else "",
+    )
 
 
 def _configured_mode(service: Service, route: Route | None, policy: str) -> Mode:
@@ -277,8 +286,8 @@ def _object(body: bytes) -> dict[str, Any]:
     return raw
 
 
-def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | None:
-    """Give the procedure that the client asks for, however it says so."""
+def _claim(caller: Caller, raw: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Give where the client names a procedure, and which; None where it names none."""
     control = raw.get("stepguard")
     named = control.get("procedure") if isinstance(control, dict) else None
     claims = {
@@ -288,20 +297,24 @@ def _claimed(service: Service, caller: Caller, raw: Mapping[str, Any]) -> str | 
     }
     made = [(where, name) for where, name in claims.items() if name is not None]
     for where, name in made:
-        known, bindable = service.config.programs, service.config.bindable
-        if name not in known:
-            raise RequestError(
-                f"there is no procedure {name!r}, named by {where}; there are {_listed(bindable)}",
-                param="stepguard.procedure" if where == "stepguard.procedure" else None,
-                code="unknown_procedure",
-            )
-        known[name].require_runnable()
         if name != made[0][1]:
             raise RequestError(
                 f"the request is bound twice, to {made[0][1]!r} by {made[0][0]} and to {name!r} by {where}",
                 code="binding_conflict",
             )
-    return made[0][1] if made else None
+    return made[0] if made else None
+
+
+def _known(service: Service, where: str, name: str) -> str:
+    """Give a procedure back that can be run."""
+    if name not in service.config.programs:
+        raise RequestError(
+            f"there is no procedure {name!r}, named by {where}; there are {_listed(service.config.bindable)}",
+            param="stepguard.procedure" if where == "stepguard.procedure" else None,
+            code="unknown_procedure",
+        )
+    service.config.programs[name].require_runnable()
+    return name
 
 
 def _asked(raw: Mapping[str, Any], field: str, header: str | None, spelled: str) -> str | None:
@@ -322,11 +335,18 @@ def _asked(raw: Mapping[str, Any], field: str, header: str | None, spelled: str)
     return header if said is None else said
 
 
-def _forbidden(what: str, asked: str, among: Iterable[str], brought_by: str | None = None) -> RequestError:
-    """Refuse a policy or a mode; `brought_by` is the policy that has it, where only that was asked for."""
+def _forbidden(
+    what: str, asked: str, among: Collection[str], *, brought_by: str | None = None, elsewhere: str = ""
+) -> RequestError:
+    """Refuse a policy or a mode.
+
+    `brought_by` is the policy that has it, where only that was asked for; `elsewhere` what would be allowed
+    beside `among` if something else was asked for, too.
+    """
     because = "" if brought_by is None else f", and policy {brought_by!r} has it"
+    allowed = ", ".join(filter(None, (_listed(among) if among or not elsewhere else "", elsewhere)))
     return RequestError(
-        f"{what} {asked!r} is not allowed here by the configuration{because}; allowed: {_listed(among)}",
+        f"{what} {asked!r} is not allowed here by the configuration{because}; allowed: {allowed}",
         param=f"stepguard.{what if brought_by is None else 'policy'}",
         code=f"{what}_not_allowed",
         status=403,

@@ -23,6 +23,8 @@ BODY_S: Final = 60.0  # until a request has been sent
 
 HEADER_TEXT: Final = ("utf-8", "surrogateescape")  # as aiohttp reads and writes headers
 
+BLANK: Final = b" \t"  # around a header's value, and no part of it
+
 HeaderPairs = Iterable[tuple[str, str]]
 
 
@@ -62,6 +64,21 @@ class Exchange:
     def elapsed(self) -> float:
         """Seconds since the request's headers were read."""
         return self._loop.time() - self.started
+
+    def told(self, name: str) -> str | None:
+        """Give what a header that is meant for us says, None where it is not there.
+
+        `name` is in lower case. Raises `RequestError` where it is there more than once and says different
+        things: whoever wrote one of them, another program's default perhaps, did not mean the other.
+        """
+        raw = name.encode("latin-1")
+        values = {value.strip(BLANK) for known, value in self.scope["headers"] if known == raw}
+        if len(values) > 1:
+            raise RequestError(
+                f"the header {name} is there more than once, with different values: expected one",
+                code="header_conflict",
+            )
+        return values.pop().decode("latin-1") if values else None
 
     async def body(self, limit: int) -> bytes:
         """Read the body. Raises `RequestError` as soon as it is clear that it is too long or too slow."""

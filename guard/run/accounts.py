@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from guard.errors import UpstreamError
 from guard.run.generation import Cut, Generation
-from guard.run.messages import Usage
+from guard.run.messages import Close, Result, Usage
 from guard.run.progress import Line, Progress
 
 
@@ -39,19 +40,36 @@ class Entry:
 
 
 class Accounts:
-    """The accounts of one run: an entry for each generation, in order."""
+    """The accounts of one run: an entry for each generation, in order.
 
-    def __init__(self) -> None:
+    `limit` is how many tokens all of them may write, with those that are spent `elsewhere`.
+    """
+
+    def __init__(self, limit: int) -> None:
         self._entries: list[Entry] = []
         self.completion = 0  # tokens, of all of them
+        self.limit, self.elsewhere = limit, 0
+
+    @property
+    def left(self) -> int:
+        """The tokens that may still be written."""
+        return self.limit - self.elsewhere - self.completion
 
     @property
     def usage(self) -> tuple[Usage, ...]:
         """What each generation cost."""
         return tuple(entry.usage for entry in self._entries)
 
-    def enter(self, generation: Generation, lines: Sequence[Line], *, kept: int | None = None) -> int:
-        """Enter a generation that is closed; give its tokens that were for nothing.
+    def close(
+        self,
+        generation: Generation,
+        result: Result,
+        lines: Sequence[Line],
+        *,
+        error: UpstreamError | None = None,
+        kept: int | None = None,
+    ) -> Close:
+        """Enter a generation that is closed, and tell what of it was for nothing.
 
         That is by the lines that stand, unless so many characters of it are `kept`.
         """
@@ -66,7 +84,17 @@ class Accounts:
         )
         self._entries.append(entry)
         self.completion += entry.usage.completion
-        return entry.discarded(_last_of(generation.number, lines) if kept is None else kept, closed=True)
+        if result is Result.VIOLATION and self.left <= 0:
+            result = Result.BUDGET_EXHAUSTED
+        kept = _last_of(generation.number, lines) if kept is None else kept
+        return Close(
+            generation=generation.number,
+            result=result,
+            usage=entry.usage,
+            discarded=entry.discarded(kept, closed=True),
+            error=error,
+            ignored=generation.ignored,
+        )
 
     def discarded(self, lines: Iterable[Line], *, answered: bool, released: bool) -> tuple[int, ...]:
         """Of each generation, the completion tokens that served nobody, where the client got these lines.

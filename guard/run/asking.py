@@ -11,28 +11,23 @@ from guard.run import lines
 from guard.run import policy as retry
 from guard.run.generation import Generation
 from guard.run.heeding import Heeding
+from guard.run.history import History
 from guard.run.messages import Open, Strategy, Target
 from guard.run.opening import Job, Opening, Reason, opening
 from guard.run.overlap import Overlap
-from guard.run.policy import Attempt, ForceBy, Policy, Vary
+from guard.run.policy import ForceBy, Policy, Vary
 from guard.run.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """Which generation it is: its number, that of the attempt, where, why, and how much it may write.
+    """Which generation it is: where, why, and how much it may write."""
 
-    `first`: nothing has gone wrong so far.
-    """
-
-    number: int
-    attempt: int
     upstream: int
     strategy: Strategy
     counted: bool
     reason: Reason
     max_tokens: int
-    first: bool
 
 
 def ask(
@@ -41,20 +36,20 @@ def ask(
     progress: Progress,
     targets: Sequence[Target],
     *,
-    history: Sequence[Attempt],
+    history: History,
     following: Next,
 ) -> tuple[Generation, Open]:
     """Go on from what is verified, in the way that the strategy and the tries so far call for."""
     assert progress.expected is not None, "there is nothing left to ask for"
     target, step = targets[following.upstream], progress.expected.path
-    tries = retry.tries(history, following.strategy, step, following.upstream)
+    tries = retry.tries(history.attempts, following.strategy, step, following.upstream)
     again = tries if Vary.PHRASING in policy.vary else 0
     by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
     made = opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by)
     bounded = made.one_line and not policy.releases
     room = _room(progress.expected, following.max_tokens) if bounded else None
     generation = Generation(
-        number=following.number,
+        number=history.generations,
         upstream=following.upstream,
         strategy=following.strategy,
         counted=following.counted,
@@ -64,7 +59,7 @@ def ask(
         scaffold=following.reason.cell is not None,
         stop=made.stop,
         cut=policy.force is Level.VALUES or made.one_line,
-        overlap=_overlap(policy, progress, made, first=following.first),
+        overlap=_overlap(policy, progress, made, first=not history.violations),
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
         heeding=None if made.promised is None else Heeding(made.promised),
@@ -75,8 +70,8 @@ def ask(
     )
     asked = target.temperature if job.temperature is None else job.temperature
     return generation, Open(
-        generation=following.number,
-        attempt=following.attempt,
+        generation=history.generations,
+        attempt=1 + history.retries,
         upstream=target.name,
         strategy=following.strategy,
         messages=made.messages,
@@ -86,10 +81,10 @@ def ask(
         max_tokens=following.max_tokens if room is None else room,
         temperature=retry.temperature(policy, asked, tries),
         top_p=job.top_p,
-        seed=retry.seed(policy, job.seed, retry.draws(history, following.strategy)),
+        seed=retry.seed(policy, job.seed, retry.draws(history.attempts, following.strategy)),
         resume_from=step,
         model=target.model,
-        last=retry.further(history, targets, here=following.upstream) is None,
+        last=retry.further(history.attempts, targets, here=following.upstream) is None,
         stop=lines.ENDS if bounded and not tries else (),  # a further try may begin with a new line
     )
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
-from guard.errors import UpstreamError, UpstreamSpared
+from guard.errors import UpstreamError, UpstreamSpared, UpstreamStatusError
 from guard.run import endings
 from guard.run import policy as retry
 from guard.run.messages import Failed, RunError
 from guard.run.policy import Policy
+
+CLIENTS: Final = frozenset({400, 413, 422})  # statuses of a request that is wrong in itself
+
+
+def is_clients(error: UpstreamError) -> bool:
+    """Whether a fault is the client's: another upstream would say the same."""
+    return isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS
 
 
 class Faults:

@@ -8,7 +8,7 @@ from guard.check.verdict import Violation
 from guard.dialect.line import Level
 from guard.procedure.expected import Expected
 from guard.run.heeding import Heeding
-from guard.run.messages import Strategy, Text, Usage
+from guard.run.messages import Ended, Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
 
@@ -90,14 +90,23 @@ class Generation:
         """Whether it wrote what its grammar forbids."""
         return self.heeding is not None and self.heeding.strayed
 
-    def strays(self, *, strayed: bool) -> None:
-        """Take it that its answer has not the form that was asked for."""
-        if strayed and self.heeding is not None:
-            self.heeding.strayed = True
+    def heed(self, piece: str) -> None:
+        """Hold a piece of what was written against the grammar."""
+        if self.heeding is not None:
+            self.heeding.read(piece)
+
+    def end(self, event: Ended) -> None:
+        """Take how it ended."""
+        self.usage = event.usage
+        self.ended = event.finish_reason or "length"
+        if self.heeding is not None:
+            self.heeding.end(event.finish_reason)
+            self.heeding.strayed = self.heeding.strayed or event.strayed
 
     def hear(self, text: Text) -> None:
         """Count what was written. What the server says of it corrects what was counted."""
-        self.strays(strayed=text.strayed)
+        if text.strayed and self.heeding is not None:
+            self.heeding.strayed = True
         self.characters += len(text.text)
         self.rows += text.text.count("\n")
         self.tokens += text.tokens

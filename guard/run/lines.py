@@ -13,8 +13,8 @@ from typing import Final
 from guard.dialect.lark import Level
 from guard.procedure.expected import Cell, Expected, Hole
 from guard.procedure.model import StepKind
-from guard.run.messages import Target
-from guard.run.policy import ForceBy
+from guard.run.messages import Strategy, Target
+from guard.run.policy import ForceBy, Policy
 from guard.trace import render
 
 ENDS: Final = ("\n",)  # where the server can be told
@@ -44,6 +44,12 @@ def can(target: Target, level: Level, by: ForceBy) -> bool:
 def must(target: Target, level: Level, by: ForceBy) -> bool:
     """Whether they have to be: the policy says so, or there is no grammar to try first."""
     return can(target, level, by) and (by is ForceBy.LINES or target.dialect is None)
+
+
+def comes_alone(target: Target, policy: Policy, strategy: Strategy) -> bool:
+    """Whether the next generation is for one line, as far as that is known before it is opened."""
+    decide = can if strategy is Strategy.LINE else must
+    return decide(target, policy.force, policy.force_by)
 
 
 def is_given(due: Expected) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -67,6 +67,11 @@ class Progress:
     def expected(self) -> Expected | None:
         """The step that is due; None behind the answer, and where the procedure failed."""
         return self.checker.expected
+
+    @property
+    def due(self) -> str:
+        """The path of the step that is due; "" where none is."""
+        return "" if self.expected is None else self.expected.path
 
     @property
     def failed(self) -> Ending | None:
@@ -213,6 +218,11 @@ class Progress:
             Line(judgement, step_class) for judgement in judgements if isinstance(judgement, StepVerified)
         )
         return judgements
+
+    def write_on(self, step_class: StepClass, may: Callable[[Expected], bool]) -> Iterator[Judgement]:
+        """Write lines in the guard's own hand for as long as the one that is due `may` be written so."""
+        while self.expected is not None and may(self.expected):
+            yield from self.write(step_class)
 
     def rewind(self, lines: int | None = None) -> None:
         """Forget what is not verified, and all lines but so many; None keeps them all."""

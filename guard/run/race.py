@@ -156,7 +156,7 @@ class Race:
         return lane
 
     def _tell(self, lane: _Lane, event: RunEvent) -> list[Command]:
-        lane.run.spent_elsewhere = sum(other.run.spent for other in self._lanes if other is not lane)
+        lane.run.share_budget(sum(other.run.spent for other in self._lanes if other is not lane))
         return self._take(lane, lane.run.handle(event))
 
     def _stop(self, event: OutOfTime | Cancelled) -> list[Command]:

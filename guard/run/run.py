@@ -34,36 +34,34 @@ step; a truncated one is resumed so often without a new line as the ladder allow
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import assert_never
 
-from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Violation
+from guard.check.verdict import Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
-from guard.errors import InvalidState, UpstreamError, UpstreamStatusError
-from guard.run import endings, thoughts
+from guard.errors import InvalidState, UpstreamError
+from guard.run import endings, reading, thoughts
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
-from guard.run.faults import Faults
+from guard.run.faults import Faults, is_clients
+from guard.run.finishing import Finishing
 from guard.run.forcing import Forcing
-from guard.run.generation import Cut, Generation
+from guard.run.generation import Generation
+from guard.run.history import History
 from guard.run.ladders import GENERATING, Action
-from guard.run.lines import can, is_given, must, scaffold_cell
+from guard.run.lines import comes_alone, is_given
 from guard.run.messages import (
     Cancelled,
     Close,
     Command,
     Ended,
     Failed,
-    Finish,
     Observe,
     Open,
-    Outcome,
     OutOfTime,
     Result,
-    RunError,
     RunEvent,
     StepClass,
     Strategy,
@@ -73,17 +71,12 @@ from guard.run.messages import (
     Waited,
 )
 from guard.run.opening import NO_REASON, Job, Reason
-from guard.run.overlap import NO_LINE
-from guard.run.policy import Attempt, Choice, Policy
+from guard.run.policy import Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
 
 __all__ = ["Job", "Policy", "Run"]
-
-CLIENTS_FAULT: Final = frozenset({400, 413, 422})  # another upstream would say the same
-BLANK: Final = 16  # characters of white space around the closing line
-_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class Run:
@@ -98,37 +91,39 @@ class Run:
             raise InvalidState("a run needs an upstream")
         self._job, self._policy = job, policy
         self._forcing = Forcing(targets, again=policy.without_grammar)
-        self._limit = min(
-            policy.output_tokens, policy.output_tokens if job.max_tokens is None else job.max_tokens
-        )
         self._progress = Progress(job.program, job.inputs, job.nonce, tolerant=policy.tolerant)
         self._polls = Polls(policy.votes)
-        self._upstream = 0
-        self._generation: Generation | None = None
-        self._waiting = False
-        self._release: Release | None = None  # why the generation is read on unchecked
-        self._reason = NO_REASON  # why the last generation was opened
-        self._history: list[Attempt] = []
-        self._violations: list[Violation] = []
-        self._accounts = Accounts()
         self._thoughts = thoughts.Thoughts(policy)
         self._faults = Faults(policy, job.nonce)
-        self._generations = self._retries = 0
-        self.spent_elsewhere = 0  # tokens of the same budget that other runs have used
-        self._started = self._over = False
+        self._history = History()
+        self._accounts = Accounts(
+            policy.output_tokens if job.max_tokens is None else min(policy.output_tokens, job.max_tokens)
+        )
+        self._finishing = Finishing(
+            job=job,
+            policy=policy,
+            progress=self._progress,
+            history=self._history,
+            accounts=self._accounts,
+            polls=self._polls,
+            forcing=self._forcing,
+            faults=self._faults,
+        )
+        self._upstream = 0
+        self._generation: Generation | None = None
+        self._waiting = self._started = False
+        self._release: Release | None = None  # why the generation is read on unchecked
+        self._reason = NO_REASON  # why the last generation was opened
 
     def start(self) -> list[Command]:
         """Begin. Raises InvalidState the second time."""
         if self._started:
             raise InvalidState("a run is started once")
         self._started = True
-        if self._limit == self._job.max_tokens:  # counting takes an execution
+        if self._accounts.limit == self._job.max_tokens:  # counting takes an execution
             fewest = self._progress.fewest_lines(written=self._policy.force is Level.VALUES)
-            if fewest > self._limit:
-                error = endings.too_few_tokens(
-                    self._job.program.name, self._limit, fewest, field=self._job.budget_field
-                )
-                return [self._finish(Outcome.ERROR, error=error)]
+            if fewest > self._accounts.limit:
+                return [self._finishing.too_few_tokens(fewest)]
         return self._go_on(Strategy.INITIAL)
 
     def handle(self, event: RunEvent, generation: int = 0) -> list[Command]:
@@ -137,8 +132,9 @@ class Run:
         `generation` is the one that it happened to; 0 is the one that is open, or none. Raises InvalidState
         for an event that has no place in the state of the run.
         """
-        if not self._started or self._over:
-            raise InvalidState(f"{event!r} came {'behind the end' if self._over else 'before the start'}")
+        over = self._finishing.over
+        if not self._started or over:
+            raise InvalidState(f"{event!r} came {'behind the end' if over else 'before the start'}")
         if generation and (self._generation is None or self._generation.number != generation):
             raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
         return self._thoughts.in_front(self._handled(event))
@@ -156,7 +152,7 @@ class Run:
             case OutOfTime():
                 return self._out_of_time()
             case Cancelled():
-                return [*self._close_open(Result.CANCELLED), self._finish(Outcome.CANCELLED)]
+                return [*self._close_open(Result.CANCELLED), self._finishing.cancelled()]
             case _:
                 assert_never(event)
 
@@ -165,7 +161,7 @@ class Run:
         self._policy = replace(self._policy, deliver="hold_step")
         deciding = self._generation is not None and self._generation.done and not self._progress.answered
         thought = self._thoughts.let_go()
-        return [] if self._over else [*thought, *([] if deciding else self._deliver())]
+        return [] if self._finishing.over else [*thought, *([] if deciding else self._deliver())]
 
     @property
     def lines(self) -> int:
@@ -177,15 +173,18 @@ class Run:
         """Whether it reads on unchecked, to release what is there."""
         return self._release is not None
 
+    def share_budget(self, spent: int) -> None:
+        """Say how many tokens of the same budget other runs have spent by now."""
+        self._accounts.elsewhere = spent
+
     @property
     def spent(self) -> int:
         """The tokens that its generations have written."""
         return self._accounts.completion + (0 if self._generation is None else self._generation.tokens)
 
     def __repr__(self) -> str:
-        state = (
-            "over" if self._over else "waiting" if self._waiting else "open" if self._generation else "new"
-        )
+        over, generation = self._finishing.over, self._generation
+        state = "over" if over else "waiting" if self._waiting else "open" if generation else "new"
         return f"<Run of {self._job.program.name}: {state}, {len(self._progress.lines)} lines>"
 
     # --- what happened ---------------------------------------------------------------------------
@@ -200,43 +199,27 @@ class Run:
         commands = self._thoughts.hear(generation, event)
         if event.text:
             commands += thoughts.ended(generation, len(self._progress.verified))
-        for piece in _LINES.findall(event.text):
+        for piece in reading.pieces(event.text):
+            generation.heed(piece)
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
-        too_much = generation.tokens > self._left or generation.thought > thoughts.LONGEST
+        too_much = generation.tokens > self._accounts.left or generation.thought > thoughts.LONGEST
         if too_much and not generation.done:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
         return commands
 
     def _piece(self, generation: Generation, piece: str) -> list[Command]:
-        if generation.heeding is not None:
-            generation.heeding.read(piece)
         if self._release is not None:
             generation.take(self._release.take(piece))
             return [] if self._release.left else self._let_go(generation, "length")
-        return self._behind(generation, piece) if generation.done else self._read(generation, piece)
-
-    def _read(self, generation: Generation, piece: str) -> list[Command]:
-        line = generation.line + piece
-        generation.take(piece)
-        if generation.overlap is None or not generation.overlap.open:
-            return self._judged(generation, self._progress.read(piece, generation.given))
-        if generation.overlap.waits(line):
-            return []
-        text = generation.overlap.read(line)
-        if isinstance(text, Ignored):
-            generation.settled = generation.settled if text.why == NO_LINE else len(generation.text)
-            return [Observe(text)]
-        self._progress.lend(len(text) - len(line))
-        return self._judged(generation, self._progress.read(text, generation.given))
+        if not generation.done:
+            return self._judged(generation, reading.read(generation, self._progress, piece))
+        foreign = reading.read_behind(generation, self._progress, piece)
+        return [] if foreign is None else [Observe(foreign), *self._complete(generation)]
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
-        generation.usage = event.usage
-        generation.ended = event.finish_reason or "length"
-        if generation.heeding is not None:
-            generation.heeding.end(event.finish_reason)
-            generation.strays(strayed=event.strayed)
+        generation.end(event)
         commands = thoughts.ended(generation, len(self._progress.verified))
         if self._release is not None:
             return commands + self._let_go(generation, generation.ended)
@@ -244,10 +227,10 @@ class Run:
         if reason == "length" and generation.room is not None:
             reason = "stop"  # it had more than the line needs
         if generation.line.strip() and not generation.done and reason == "stop":
-            commands += self._read(generation, "\n")
+            commands += self._piece(generation, "\n")
         if self._generation is not generation:
             return commands
-        if generation.done or self._at_stop(generation):
+        if generation.done or reading.at_stop(generation, self._progress):
             return commands + self._complete(generation)
         return commands + self._close_checker(generation, reason)
 
@@ -255,11 +238,8 @@ class Run:
         generation.ended = finish_reason or "length"
         if self._release is not None:
             return self._let_go(generation, generation.ended)
+        reading.break_off(generation, self._progress)
         commands: list[Command] = []
-        if not generation.line.strip():
-            self._progress.rewind()  # the number that it was given is no line of its own
-        elif generation.overlap is not None and generation.overlap.open:
-            self._progress.read(generation.overlap.cut(generation.line), generation.given)
         while self._generation is generation and not generation.done:
             judgements = self._progress.close(finish_reason, generation.given)
             assert judgements, "the end of an unfinished trace is a violation"
@@ -274,13 +254,12 @@ class Run:
             return self._let_go(generation, "length", endings.of_fault(error), error)
         if self._forcing.refused(generation, error):
             return self._unforced(generation, error)
-        self._history.append(replace(generation.attempt(), fault=True))
-        clients = isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS_FAULT
-        further = None if clients else retry.further(self._history, self._forcing.targets)
+        self._history.fail(generation)
+        further = None if is_clients(error) else retry.further(self._history.attempts, self._forcing.targets)
         pause = self._faults.pause(event, self._upstream, further=further is not None)
         self._progress.rewind()
         closed = self._close(generation, endings.of_fault(error), error=error)
-        if self._due != generation.step:
+        if self._progress.due != generation.step:
             self._reason = NO_REASON  # it got past the line that it was opened for
         if pause is not None:
             self._waiting = True
@@ -288,11 +267,11 @@ class Run:
         if further is not None:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
-        return [closed, self._finish(Outcome.ERROR, error=self._faults.ending(error))]
+        return [closed, self._finishing.failed(error)]
 
     def _unforced(self, generation: Generation, error: UpstreamError) -> list[Command]:
         """Ask for the same without a grammar: it may be for that alone that it was refused."""
-        self._history.append(replace(generation.attempt(), fault=True))
+        self._history.fail(generation)
         self._progress.rewind()
         closed = self._close(generation, Result.REFUSED, error=error)
         return [closed, *self._go_on(Strategy.UNFORCED, reason=self._reason)]
@@ -309,9 +288,7 @@ class Run:
             return self._complete(generation)
         if generation is not None and self._release is not None:
             return self._let_go(generation, "length", Result.TIMEOUT)
-        closed = self._close_open(Result.TIMEOUT)
-        error = endings.out_of_time(self._job.program.name, self._due, self._policy.seconds)
-        return [*closed, self._finish(Outcome.ERROR, error=error)]
+        return [*self._close_open(Result.TIMEOUT), self._finishing.out_of_time()]
 
     # --- what it means ---------------------------------------------------------------------------
 
@@ -327,59 +304,29 @@ class Run:
             return [*settled, Observe(violation), *self._violated(generation, violation)]
         elif self._progress.failed is not None:
             return settled + self._procedure_failed(generation)
-        elif (generation.cut and self._at_stop(generation)) or self._polls.wants(self._progress):
+        elif (generation.cut and reading.at_stop(generation, self._progress)) or self._polls.wants(
+            self._progress
+        ):
             generation.done = True
             return settled  # delivered when it is known that the procedure does not fail behind it
         return settled + self._deliver()
-
-    def _at_stop(self, generation: Generation) -> bool:
-        """Whether the last line is the last one that the generation was opened for."""
-        lines = self._progress.lines
-        if generation.one_line:
-            return len(lines) > generation.since  # of steps in any order it may be another one
-        return bool(lines) and lines[-1].step.path == generation.stop
-
-    def _behind(self, generation: Generation, piece: str) -> list[Command]:
-        """Take text behind all that a generation was opened for."""
-        tail = generation.tail + piece
-        closing = self._progress.end if self._progress.answered else ""
-        if closing.startswith(tail.strip()) and len(tail) <= len(closing) + BLANK:
-            generation.tail, generation.closing = tail, len(tail)
-            return []
-        ignored = Ignored(text=tail, at=len(self._progress.verified), why="behind all that was asked for")
-        return [Observe(ignored), *self._complete(generation)]
 
     def _complete(self, generation: Generation) -> list[Command]:
         """Close a generation that did what it was opened for."""
         self._progress.rewind()
         generation.vote = self._polls.wants(self._progress)
         again = generation.vote and not self._polls.count(self._progress)
-        self._remember(generation.attempt())
+        self._history.remember(generation.attempt())
         result = Result.PASSED if self._progress.answered else Result.DECIDED
         one_by_one = generation.one_line and self._policy.force is not Level.VALUES
         further = Strategy.LINE if one_by_one else Strategy.DECISION
         return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else further)]
 
-    def _remember(self, attempt: Attempt) -> None:
-        """Remember a generation that did what it was opened for; of lines in a row the last one will do."""
-        if self._history and self._history[-1].is_plain and attempt.is_plain:
-            self._history.pop()
-        self._history.append(attempt)
-
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
-        self._violations.append(violation)
         if generation.ignored:
             generation.given = frozenset()
         self._progress.rewind()
-        if not generation.ended:
-            left = self._progress.steps_to(generation.stop) if generation.stop else None
-            generation.cut_short = Cut(lines=len(self._progress.lines), left=left)
-        due = self._progress.expected
-        assert due is not None, "a violation behind the answer is none"
-        cell = scaffold_cell(due, violation.cell)
-        attempt = generation.failed(violation, due, delivered=self._progress.delivered > 0, cell=cell)
-        written = self._progress.lines or unverified(generation, self._progress.verified).strip()
-        self._history.append(replace(attempt, written=bool(written)))
+        cell = self._history.depart(generation, violation, self._progress)
         choice = self._decide(generation)
         if choice.action is Action.RELEASE:
             self._release = Release(violation=violation, why=choice.reason)
@@ -395,20 +342,23 @@ class Run:
 
     def _decide(self, generation: Generation | None) -> Choice:
         """Ask the policy, `generation` being the one that is still to be closed."""
-        left = self._left - (generation.cost.completion if generation is not None else 0)
-        barred = f"all {self._limit} tokens are spent" if left <= 0 else ""
-        return retry.decide(self._policy, self._history, upstreams=self._forcing.targets, barred=barred)
+        accounts = self._accounts
+        left = accounts.left - (generation.cost.completion if generation is not None else 0)
+        barred = f"all {accounts.limit} tokens are spent" if left <= 0 else ""
+        return retry.decide(
+            self._policy, self._history.attempts, upstreams=self._forcing.targets, barred=barred
+        )
 
     def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
         match choice.action:
             case Action.REJECT if choice.barred:
-                return [self._out_of_tokens()]
+                return [self._finishing.out_of_tokens()]
             case Action.REJECT:
-                return [self._reject(violation, choice.reason)]
+                return [self._finishing.rejected(violation, choice.reason)]
             case Action.REPAIR:
                 return self._repair(all_known=choice.rest)
             case _:
-                mistake = (violation.kind, self._history[-1].failed_at)
+                mistake = (violation.kind, self._history.attempts[-1].failed_at)
                 return self._ask_again(choice, mistake, cell)
 
     def _ask_again(self, choice: Choice, mistake: tuple[Kind, str], cell: int | None = None) -> list[Command]:
@@ -423,37 +373,36 @@ class Run:
 
     def _repair(self, *, all_known: bool) -> list[Command]:
         """Write the line that is due, or all that are known, in the guard's hand."""
-        commands = self._write(StepClass.REPAIRED, only_one=not all_known)
-        return commands + self._go_on(Strategy.REPAIR)
+        progress = self._progress
+        written = (
+            progress.write_on(StepClass.REPAIRED, lambda due: due.known)
+            if all_known
+            else progress.write(StepClass.REPAIRED)
+        )
+        return [*map(Observe, written), *self._go_on(Strategy.REPAIR)]
 
     def _procedure_failed(self, generation: Generation | None) -> list[Command]:
         """Ask again for the last decision that is still ours to change, or give up."""
         failed = self._progress.failed
         assert failed is not None
         if generation is not None:
-            self._history.append(generation.attempt())
+            self._history.attempts.append(generation.attempt())
         choice = self._blame_decision(generation)
         again = choice is not None and choice.action in GENERATING
         commands = [] if generation is None else [self._close(generation, Result.DECIDED)]
         if choice is not None and again:
-            return commands + self._ask_again(choice, (Kind.INADMISSIBLE_VALUE, self._history[-1].failed_at))
+            return commands + self._ask_again(
+                choice, (Kind.INADMISSIBLE_VALUE, self._history.attempts[-1].failed_at)
+            )
         why = "no decision of the model's can still be asked for again" if choice is None else choice.reason
-        error = endings.procedure_failed(self._job.program.name, failed, why)
-        return [*commands, self._finish(Outcome.REJECTED, error=error)]
+        return [*commands, self._finishing.procedure_failed(failed, why)]
 
     def _blame_decision(self, generation: Generation | None) -> Choice | None:
         """Choose how to ask again for the last decision, and go back to it; None: there is none."""
         last = self._progress.last_decided()
         if last is None:
             return None
-        step = self._progress.lines[last].step
-        self._history[-1] = retry.blamed(
-            self._history[-1],
-            step=step.path,
-            kind=step.kind,
-            value=repr(step.value),
-            delivered=self._progress.delivered > 0,
-        )
+        self._history.blame(self._progress.lines[last].step, delivered=self._progress.delivered > 0)
         choice = self._decide(generation)
         if choice.action is Action.RESTART:
             self._restart()
@@ -477,9 +426,8 @@ class Run:
         generation.cut_short = None  # it was read on
         closed = self._close(generation, result, error=error, kept=len(generation.text))
         delivered = self._progress.deliver()
-        finish = self._finish(Outcome.RELEASED, finish_reason=finish_reason)
-        lines = "".join(line.step.text for line in self._progress.lines)
-        return [closed, *delivered, self._release.finish(finish, self._job.program, text, lines)]
+        finish = self._finishing.released(self._release, text, finish_reason)
+        return [closed, *delivered, finish]
 
     # --- what to do ------------------------------------------------------------------------------
 
@@ -490,31 +438,19 @@ class Run:
         commands: list[Command] = []
         self._polls.settle(self._progress)
         if self._policy.force is Level.VALUES:
-            commands += self._write(StepClass.COMPUTED)
-        elif self._by_lines(strategy):
-            while (due := self._progress.expected) is not None and is_given(due):
-                commands += map(Observe, self._progress.write(StepClass.SCAFFOLDED))
+            commands += map(Observe, self._progress.write_on(StepClass.COMPUTED, lambda due: due.known))
+        elif comes_alone(self._forcing.targets[self._upstream], self._policy, strategy):
+            commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, is_given))
         if self._progress.failed is not None:
             return commands + self._procedure_failed(None)
         commands += self._deliver()
         if self._progress.answered:
-            return commands + self._answer()
-        if self._left <= 0:
-            return [*commands, self._out_of_tokens()]
+            self._progress.close_frame()
+            answered = self._finishing.answered(fallen_back=self._upstream > 0)
+            return [*commands, *self._progress.deliver(), answered]
+        if self._accounts.left <= 0:
+            return [*commands, self._finishing.out_of_tokens()]
         return [*commands, self._open(strategy, counted=counted, reason=reason)]
-
-    def _by_lines(self, strategy: Strategy) -> bool:
-        """Whether the next generation is for one line, as far as that is known before it is opened."""
-        held = self._forcing.targets[self._upstream], self._policy.force, self._policy.force_by
-        return can(*held) if strategy is Strategy.LINE else must(*held)
-
-    def _write(self, step_class: StepClass, *, only_one: bool = False) -> list[Command]:
-        commands: list[Command] = []
-        while (due := self._progress.expected) is not None and due.known:
-            commands += map(Observe, self._progress.write(step_class))
-            if only_one:
-                break
-        return commands
 
     def _deliver(self) -> list[Command]:
         if self._policy.deliver == "hold_all":
@@ -525,19 +461,14 @@ class Run:
         return list(self._progress.deliver())
 
     def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> Open:
-        self._generations += 1
-        self._retries += counted
         self._reason = reason
-        self._progress.writer = self._generations
+        self._progress.writer = self._history.opens(counted=counted)
         following = Next(
-            number=self._generations,
-            attempt=1 + self._retries,
             upstream=self._upstream,
             strategy=strategy,
             counted=counted,
             reason=reason,
-            max_tokens=self._left,
-            first=not self._violations,
+            max_tokens=self._accounts.left,
         )
         self._generation, command = ask(
             self._job,
@@ -564,76 +495,4 @@ class Run:
     ) -> Close:
         """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
-        discarded = self._accounts.enter(generation, self._progress.lines, kept=kept)
-        if result is Result.VIOLATION and self._left <= 0:
-            result = Result.BUDGET_EXHAUSTED
-        cost = generation.cost
-        return Close(
-            generation=generation.number,
-            result=result,
-            usage=cost,
-            discarded=discarded,
-            error=error,
-            ignored=generation.ignored,
-        )
-
-    def _answer(self) -> list[Command]:
-        self._progress.close_frame()
-        classes = {line.step_class for line in self._progress.lines}
-        outcome = endings.of_answer(classes, retried=self._retries > 0, fallen_back=self._upstream > 0)
-        return [*self._progress.deliver(), self._finish(outcome)]
-
-    def _reject(self, violation: Violation, why: str) -> Finish:
-        error = endings.rejected(self._job.program.name, violation.kind, violation.step, why)
-        return self._finish(Outcome.REJECTED, error=error)
-
-    def _out_of_tokens(self) -> Finish:
-        clients = self._limit < self._policy.output_tokens
-        error = endings.out_of_tokens(
-            self._job.program.name,
-            self._due,
-            self._limit,
-            field=self._job.budget_field if clients else None,
-        )
-        return self._finish(Outcome.REJECTED, error=error, finish_reason="length")
-
-    def _finish(
-        self, outcome: Outcome, *, error: RunError | None = None, finish_reason: str = "stop"
-    ) -> Finish:
-        self._over = True
-        end, answer = self._progress.answer if outcome in endings.ACCEPTED else (None, None)
-        served = self._progress.delivered_lines if answer is None else self._progress.lines
-        return Finish(
-            outcome=outcome,
-            end=end,
-            answer=answer,
-            trace=self._progress.trace,
-            attempts=1 + self._retries if self._generations else 0,
-            generations=self._generations,
-            violations=tuple(self._violations),
-            steps=self._progress.counts,
-            usage=self._accounts.usage,
-            error=error,
-            reason=endings.reason(outcome, error),
-            finish_reason=finish_reason,
-            classes=self._progress.classes,
-            votes=self._polls.report,
-            discarded=self._accounts.discarded(
-                served, answered=answer is not None, released=outcome is Outcome.RELEASED
-            ),
-            saved=self._accounts.saved(self._progress),
-            forced=self._forcing.level,
-        )
-
-    # --- what is known ---------------------------------------------------------------------------
-
-    @property
-    def _due(self) -> str:
-        """The path of the first step that is not verified."""
-        due = self._progress.expected
-        return due.path if due is not None else ""
-
-    @property
-    def _left(self) -> int:
-        """The tokens that may still be written."""
-        return self._limit - self.spent_elsewhere - self._accounts.completion
+        return self._accounts.close(generation, result, self._progress.lines, error=error, kept=kept)

@@ -278,8 +278,8 @@ RULES = st.lists(
     st.fixed_dictionaries(
         {"actions": ACTIONS},
         optional={
-            "violation": st.lists(st.sampled_from(Kind), min_size=1, max_size=3),
-            "step": st.lists(st.sampled_from(StepKind), min_size=1, max_size=3),
+            "violation": st.lists(st.sampled_from(Kind), min_size=1, max_size=3, unique=True),
+            "step": st.lists(st.sampled_from(StepKind), min_size=1, max_size=3, unique=True),
         },
     ),
     max_size=3,

@@ -210,7 +210,8 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "refuses": st.lists(
         st.sampled_from(
             ["user", "seed", "stop", "temperature", "messages", "tools", "continue_final_message"]
-        )
+        ),
+        unique=True,
     ),
     "temperature": st.floats(0, 2),
 }

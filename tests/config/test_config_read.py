@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from pydantic import BaseModel
 
 from guard.check.verdict import Kind
 from guard.config import Config, default_config, load_config
-from guard.config.settings import HttpUpstream, LocalUpstream, ScriptedUpstream
+from guard.config.capabilities import Capabilities
+from guard.config.policies import PolicySettings, RuleSettings
+from guard.config.settings import Defaults, HttpUpstream, LocalUpstream, Route, ScriptedUpstream, Server
 from guard.dialect.lark import Level
 from guard.errors import ConfigError
 from guard.run.ladders import Action, ladder
@@ -437,19 +441,60 @@ def test_what_is_no_section_is_refused_in_words_of_the_file(folder: Path, writte
     assert "expected" in found or "should be a mapping of keys to values, found" in found
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("routes: [{upstream: [main, spare, main]}]", "routes[0].upstream"),
-        ("defaults: {upstream: [main, main]}", "defaults.upstream"),
-        ("routes: [{policies: [default, default]}]", "routes[0].policies"),
-    ],
-)
-def test_a_name_stands_in_a_list_once(folder: Path, text: str, key: str) -> None:
+SETS = {  # all lists but those whose order means something: actions, rules, temperatures, routes
+    "server.api_keys": "server: {api_keys: [one, two, one]}",
+    "policies.a.rules[0].violation": "policies: {a: {rules: [{violation: [truncated, malformed, truncated], actions: [reject]}]}}",
+    "policies.a.rules[0].step": "policies: {a: {rules: [{step: [judge, judge], actions: [reject]}]}}",
+    "policies.a.vary": "policies: {a: {vary: [seed, phrasing, seed]}}",
+    "routes[0].upstream": "routes: [{upstream: [main, spare, main]}]",
+    "routes[0].policies": "routes: [{policies: [default, default]}]",
+    "routes[0].modes": "routes: [{modes: [enforce, enforce]}]",
+    "defaults.upstream": "defaults: {upstream: [main, main]}",
+    "upstreams.third.capabilities.ignores_bad": "  third: {kind: vllm, base_url: 'http://h/v1', capabilities: {ignores_bad: [gbnf, gbnf]}}",
+    "upstreams.third.capabilities.refuses": "  third: {kind: vllm, base_url: 'http://h/v1', capabilities: {refuses: [user, user]}}",
+    "upstreams.third.capabilities.reasoning_fields": "  third: {kind: vllm, base_url: 'http://h/v1', capabilities: {reasoning_fields: [a, a]}}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SETS)
+def test_a_name_stands_in_a_list_once(folder: Path, key: str) -> None:
     at = '{kind: generic, base_url: "http://127.0.0.1:9/v1"}'
-    found = problems(folder, f"upstreams: {{main: {at}, spare: {at}}}\n{text}")
-    assert list(found) == [key]
-    assert found[key].endswith("stands in this list twice: leave it out")
+    found = said(folder, f"upstreams:\n  main: {at}\n  spare: {at}\n{SETS[key]}\n")
+    [line] = found
+    assert line.startswith(f"stepguard.yaml:4: {key}: ")
+    assert line.endswith("stands in this list twice: leave it out")
+    assert "one" not in line
+
+
+def test_every_list_of_the_file_is_a_set_or_has_an_order() -> None:
+    ordered = {"actions", "rules", "temperatures", "routes"}
+    files = {"procedures"}  # see the next one
+    sections: list[type[BaseModel]] = [
+        Config,
+        Server,
+        Route,
+        Defaults,
+        PolicySettings,
+        RuleSettings,
+        Capabilities,
+    ]
+    found = {
+        name
+        for section in sections
+        for name, field in section.model_fields.items()
+        if re.search(r"\b(tuple|frozenset|list|set)\[", str(field.annotation))
+    }
+    assert found == ordered | files | {key.rpartition(".")[2] for key in SETS}
+
+
+def test_a_file_is_named_once(folder: Path) -> None:
+    file = folder / "procedures" / "chain.proc"
+    (folder / "link.proc").symlink_to(file)
+    for text in ("procedures/chain.proc, ./procedures/../procedures/chain.proc", "procedures, procedures/",
+                 "procedures/, procedures/chain.proc", "procedures/chain.proc, link.proc"):  # fmt: skip
+        found = problems(folder, f"procedures: [{text}]")
+        assert list(found) == ["procedures[1]"]
+        assert found["procedures[1]"].endswith("stands in this list already, by procedures[0]: leave it out")
 
 
 def test_numbers_may_come_from_variables(folder: Path) -> None:

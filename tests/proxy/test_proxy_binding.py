@@ -203,6 +203,59 @@ def test_the_client_may_choose_among_policies_where_no_route_does(tmp_path: Path
     body = {**FREE, "stepguard": {**CONTROL, "policy": "none"}}
     reply = asks(tmp_path, body, config=POLICIES)
     assert (reply.status, reply.error["code"]) == (400, "unknown_policy")
+    assert reply.error["message"].endswith("there are 'bare', 'default', 'full', 'lax'")
+
+
+def test_a_route_for_all_models_leaves_clients_only_what_it_names(tmp_path: Path) -> None:
+    config = f"{POLICIES}routes: [{{policy: bare, policies: [full], modes: [observe]}}]"
+    asked: list[tuple[dict[str, str], object]] = [
+        ({}, 200),
+        ({"policy": "full"}, 200),
+        ({"mode": "observe"}, 200),
+        ({"policy": "default"}, "policy_not_allowed"),
+        ({"mode": "off"}, "mode_not_allowed"),
+    ]
+    bodies = [{**FREE, "stepguard": {**CONTROL, **said}} for said, _ in asked]
+    replies = asks_all(tmp_path, bodies, config=config)
+    assert [reply.status if reply.status == 200 else reply.error["code"] for reply in replies] == [
+        expected for _, expected in asked
+    ]
+
+
+def test_who_may_not_choose_cannot_find_out_what_there_is(tmp_path: Path) -> None:
+    config = f"{POLICIES}routes: [{{model: any, procedure: chain, policy: full, policies: [bare]}}]"
+    for field, there, not_there in (("policy", "lax", "lux"), ("procedure", "invoice", "involce")):
+        bodies = [{**FREE, "stepguard": {**CONTROL, field: name}} for name in (there, not_there)]
+        known, unknown = (reply.error for reply in asks_all(tmp_path, bodies, config=config))
+        assert known == unknown | {"message": unknown["message"].replace(not_there, there)}
+        assert there not in unknown["message"]
+
+
+TWICE = [
+    ("x_stepguard_procedure", "chain", "invoice"),
+    ("x_stepguard_policy", "bare", "full"),
+    ("x_stepguard_mode", "off", "enforce"),
+    ("x_stepguard_key", "key-a", "key-b"),
+    ("authorization", "Bearer key-a", "Bearer key-b"),
+]
+
+
+@pytest.mark.parametrize(("header", "one", "other"), TWICE)
+@pytest.mark.parametrize("server", [PORTS, KEYS])
+def test_a_header_of_ours_that_says_two_things_is_refused(
+    tmp_path: Path, header: str, one: str, other: str, server: str
+) -> None:
+    name = header.replace("_", "-")
+    key = {} if "key-a" in one else {"authorization": "Bearer key-a"}
+    body = {**FREE, "stepguard": CONTROL}
+    for first, last in ((one, other), (other, one)):
+        twice = {**key, header: f"{first}\r\n{name.title()}: {last}"}
+        reply = asks(tmp_path, body, config=POLICIES, server=server, **twice)
+        assert (reply.status, reply.error["code"]) == (400, "header_conflict")
+        assert name in reply.error["message"]
+        assert not any(value in reply.body.decode() for value in ("key-a", "key-b"))
+    agreed = {**key, header: f"{one}\r\n{name.title()}:{one} "}
+    assert asks(tmp_path, body, config=POLICIES, server=server, **agreed).status == 200
 
 
 @pytest.mark.parametrize(
@@ -301,18 +354,33 @@ def test_a_mode_or_policy_that_cannot_be_meant_is_refused(
     assert reply.error["param"] in {"stepguard.mode", "stepguard.policy"}
 
 
-def test_a_policy_that_only_observes_is_never_enforced(tmp_path: Path) -> None:
-    config = (
-        "policies: {watch: {mode: observe, deliver: pass_through}}\n"
-        "routes: [{model: any, procedure: chain, override: true}]"
-    )
-    for asked in ({"policy": "watch", "mode": "enforce"}, {"policy": "watch"}):
-        reply = asks(tmp_path, {**FREE, "stepguard": {**CONTROL, **asked}}, config=config)
-        if "mode" in asked:
-            assert (reply.status, reply.error["code"]) == (403, "mode_not_allowed")
-            assert reply.error["message"].endswith("allowed: 'observe', 'off'")
-        else:
-            assert "stepguard" not in reply.json
+WATCH = "policies: {watch: {mode: observe, deliver: pass_through}}\n"
+ELSEWHERE = "'enforce' with another policy than 'watch'"
+
+
+@pytest.mark.parametrize(
+    ("route", "asked", "allowed"),
+    [
+        ("override: true", {}, None),
+        ("override: true", {"mode": "enforce"}, f"'observe', 'off', {ELSEWHERE}"),
+        ("modes: [observe]", {}, None),
+        ("modes: [observe]", {"mode": "enforce"}, f"'observe', {ELSEWHERE}"),
+        ("modes: []", {"mode": "enforce"}, ELSEWHERE),
+        ("modes: []", {"mode": "observe"}, ELSEWHERE),
+        ("modes: []", {}, ELSEWHERE),
+    ],
+)
+def test_a_policy_that_only_observes_is_never_enforced(
+    tmp_path: Path, route: str, asked: dict[str, str], allowed: str | None
+) -> None:
+    config = f"{WATCH}routes: [{{model: any, procedure: chain, {route}}}]"
+    body = {**FREE, "stepguard": {**CONTROL, "policy": "watch", **asked}}
+    reply = asks(tmp_path, body, config=config)
+    if allowed is None:
+        assert "stepguard" not in reply.json
+    else:
+        assert (reply.status, reply.error["code"]) == (403, "mode_not_allowed")
+        assert reply.error["message"].endswith(f"allowed: {allowed}")
 
 
 @pytest.mark.parametrize("header", ["x_stepguard_mode", "x_stepguard_policy"])

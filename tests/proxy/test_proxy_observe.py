@@ -339,7 +339,7 @@ def test_the_one_text_is_the_last_message_of_the_user(
 @pytest.mark.parametrize(
     ("control", "status", "code"),
     [
-        ({"procedure": "none"}, 400, "unknown_procedure"),
+        ({"procedure": "none"}, 400, "binding_conflict"),
         ({"policy": "none"}, 400, "unknown_policy"),
         ({"mode": "watch"}, 400, "invalid_value"),
         ({"mode": "off"}, 403, "mode_not_allowed"),

@@ -492,4 +492,4 @@ def test_what_is_remembered_does_not_grow_with_the_lines() -> None:
     scribe = Scribe(lines)
     assert scribe.carry_out(run).outcome is Outcome.ACCEPTED_FIRST
     assert len(scribe.opens) == 13
-    assert len(run._history) == 2
+    assert len(run._history.attempts) == 2

@@ -1,0 +1,63 @@
+"""What happened in a run so far: as its policy looks at it, and as its end tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from guard.check.verdict import StepVerified, Violation
+from guard.run import policy as retry
+from guard.run.generation import Cut, Generation
+from guard.run.lines import scaffold_cell
+from guard.run.policy import Attempt
+from guard.run.progress import Progress
+from guard.run.release import unverified
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """The history of one run.
+
+    `generations` is how many were opened, `retries` how many of them because of a violation. `attempts` are
+    the ones that are over, as the policy remembers them.
+    """
+
+    generations: int = 0
+    retries: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+
+    def opens(self, *, counted: bool) -> int:
+        """Count a generation that is opened; give its number."""
+        self.generations += 1
+        self.retries += counted
+        return self.generations
+
+    def remember(self, attempt: Attempt) -> None:
+        """Remember a generation that did what it was opened for; of lines in a row the last one will do."""
+        if self.attempts and self.attempts[-1].is_plain and attempt.is_plain:
+            self.attempts.pop()
+        self.attempts.append(attempt)
+
+    def depart(self, generation: Generation, violation: Violation, progress: Progress) -> int | None:
+        """Remember a generation that departed from the step that is due; give the cell to scaffold there."""
+        due = progress.expected
+        assert due is not None, "a violation behind the answer is none"
+        cell = scaffold_cell(due, violation.cell)
+        attempt = generation.failed(violation, due, delivered=progress.delivered > 0, cell=cell)
+        written = progress.lines or unverified(generation, progress.verified).strip()
+        self.attempts.append(replace(attempt, written=bool(written)))
+        self.violations.append(violation)
+        if not generation.ended:
+            left = progress.steps_to(generation.stop) if generation.stop else None
+            generation.cut_short = Cut(lines=len(progress.lines), left=left)
+        return cell
+
+    def fail(self, generation: Generation) -> None:
+        """Remember a generation that was ended by no fault of the model's."""
+        self.attempts.append(replace(generation.attempt(), fault=True))
+
+    def blame(self, step: StepVerified, *, delivered: bool) -> None:
+        """Blame a step that the model decided for what came of it."""
+        self.attempts[-1] = retry.blamed(
+            self.attempts[-1], step=step.path, kind=step.kind, value=repr(step.value), delivered=delivered
+        )
