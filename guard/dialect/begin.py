@@ -40,6 +40,9 @@ class Reading:
         self._chains: dict[tuple[int, int, int | None, int], _Chain] = {}
         self._open: set[_Chain | None] = {self._chain(grammar.start, None)}  # what may come now
         self._text, self._left = "", 0
+        self._runs: dict[
+            tuple[int, int], tuple[int, int]
+        ] = {}  # of a character without end: from where to where
         self._positions: list[int] = []  # a heap
         self._reached: dict[int, set[_Chain | None]] = {}  # by position
         self.lost = False  # whether it would have taken too long to know
@@ -54,10 +57,10 @@ class Reading:
         self._open, self.lost = self._behind(text, self._open, work)
         return bool(self._open)
 
-    def feed_either(self, *texts: str) -> bool:
+    def feed_either(self, *texts: str, work: int = MAX_WORK) -> bool:
         """Go on by one of some pieces, whichever may come; as `feed`."""
         before = self._open
-        found = [self._behind(text, before, MAX_WORK) if text else (before, False) for text in texts]
+        found = [self._behind(text, before, work) for text in dict.fromkeys(texts)]
         self._open = set().union(*(chains for chains, _ in found))
         self.lost = any(lost for _, lost in found)
         return bool(self._open)
@@ -91,12 +94,10 @@ class Reading:
 
     # --- one piece -------------------------------------------------------------------------------
 
-    def _behind(
-        self, text: str, chains: set[_Chain | None], work: int
-    ) -> tuple[set[_Chain | None], bool]:
+    def _behind(self, text: str, chains: set[_Chain | None], work: int) -> tuple[set[_Chain | None], bool]:
         """Give what may come behind a piece, and whether it takes too long to know."""
         self._text, self._left = text, work
-        self._positions, self._reached = [0], {0: set(chains)}
+        self._positions, self._reached, self._runs = [0], {0: set(chains)}, {}
         while self._positions:
             position = heappop(self._positions)
             if position == len(text) or self._left <= 0:
@@ -144,7 +145,7 @@ class Reading:
         """Go on from all that may come at a position."""
         seen: set[_Chain] = set()
         waiting = list(self._reached.pop(position))
-        while waiting:
+        while waiting and self._left > 0:
             chain = waiting.pop()
             if chain is None or chain in seen:  # None: it is all written, and the text goes on
                 continue
@@ -198,10 +199,18 @@ class Reading:
         end, last = position, size if chain.most is None else min(size, position + chain.most)
         if chain.least == 0:
             waiting.append(chain.rest)
+        if chain.most is None:
+            key, first = (id(chain.node), id(chain.rest)), position + chain.least
+            since, until = self._runs.get(key, (size + 1, 0))
+            if since <= first and position <= until:
+                return  # one that began further in front has come to the same
         while end < last and _fits(chars, self._text[end]):
             end += 1
             if end - position >= chain.least and end < size:
                 self._reach(end, chain.rest)
+        self._left -= (end - position) // 4
+        if chain.most is None:
+            self._runs[key] = first, end
         if end == size:
             done = end - position
             most = None if chain.most is None else chain.most - done

@@ -78,9 +78,9 @@ def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[s
     }
 
 
-def beginnings(grammar: Grammar) -> list[str]:
-    """Give the names of the members that the schema of a grammar has, in order."""
-    return [_cut(grammar.rules[name])[0] for name in _lines(grammar.start) or ()]
+def values(grammar: Grammar) -> list[Node]:
+    """Give what stands behind the names of the members that the schema of a grammar has, with its end."""
+    return [_cut(grammar.rules[name])[1] for name in _lines(grammar.start) or ()]
 
 
 def _characters(members: Mapping[str, Any]) -> int:

@@ -164,7 +164,25 @@ def _items(item: Node) -> tuple[Node, Node]:
 
 
 # What is put together of the same words and signs, in whichever order.
-_SIGNS = ("*", "/", "+", "-", "==", "!=", "<", ">", "div", "mod", "in", "not", "is", "and", "or", "then", "else")
+_SIGNS = (
+    "*",
+    "/",
+    "+",
+    "-",
+    "==",
+    "!=",
+    "<",
+    ">",
+    "div",
+    "mod",
+    "in",
+    "not",
+    "is",
+    "and",
+    "or",
+    "then",
+    "else",
+)
 ROUGH: Final = Terminal(
     "rough",
     Repeat(

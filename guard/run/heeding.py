@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 from guard.dialect.begin import Reading
@@ -19,10 +21,15 @@ class Heeding:
     is looked at any more.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
-        self._reading = Reading(grammar)
+    def __init__(self, promised: Callable[[], Grammar]) -> None:
+        self._promised = promised
         self._front: str | None = ""  # white space that nothing has followed yet; None: something has
         self.strayed = False
+
+    @cached_property
+    def _reading(self) -> Reading:
+        """Made when something comes: a server may refuse the grammar, or not answer."""
+        return Reading(self._promised())
 
     def read(self, piece: str) -> None:
         """Take a piece of the text."""
@@ -34,12 +41,17 @@ class Heeding:
         front, text = self._front + piece, piece.lstrip()
         if text:
             self._front = None
-            self.strayed = not self._reading.feed_either(front, text, f" {text}")
+            self.strayed = not self._reading.feed_either(front, text, f" {text}", work=WORK)
         else:
             self._front = front[-BLANK:]
 
-    def end(self, finish_reason: str | None) -> None:
-        """Take the end, which is one where the model has ended by itself: it must be allowed there."""
-        if finish_reason != "stop" or self.strayed or self._reading.may_end:
+    def end(self, finish_reason: str | None, *, thought: bool) -> None:
+        """Take the end; where the model has come to it by itself, it must be allowed there.
+
+        Not where it only `thought`: a grammar may hold for what comes behind that.
+        """
+        if finish_reason != "stop" or self.strayed or (thought and self._front is not None):
+            return
+        if self._reading.may_end:
             return
         self.strayed = not (self._reading.feed("\n") and self._reading.may_end)

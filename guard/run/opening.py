@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
-from guard.dialect.notation import Dialect, promised, written
+from guard.dialect.notation import Dialect, written
+from guard.dialect.promise import promised
 from guard.dialect.thoughts import behind_thoughts
 from guard.dialect.tree import Grammar
 from guard.procedure.execute import Program
@@ -73,7 +75,7 @@ class Opening:
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
     generation is for, "" where it goes on to the answer. `turn`: it answers a turn of a dialogue.
     `one_line`: it is for the due line and no other, begun up to the value of `cell`; None: the prefix has no
-    operands. `promised` is what a server that heeds the grammar can write.
+    operands. `promised` gives what a server that heeds the grammar can write.
     """
 
     messages: tuple[Message, ...]
@@ -87,7 +89,7 @@ class Opening:
     one_line: bool = False
     cell: int | None = None
     loosened: Level | None = None  # of the grammar, where its notation could not say what was asked for
-    promised: Grammar | None = None
+    promised: Callable[[], Grammar] | None = None
 
     @property
     def tokens(self) -> int:
@@ -104,7 +106,7 @@ class _Forced:
     text: str | None = None
     given: frozenset[str] = frozenset()
     stop: str = ""
-    promised: Grammar | None = None
+    promised: Callable[[], Grammar] | None = None
 
 
 def opening(
@@ -202,7 +204,7 @@ def _grammar(job: Job, progress: Progress, target: Target, level: Level, tail: s
         text=text,
         given=narrowed.given,
         stop=stop,
-        promised=promised(narrowed.grammar, target.dialect),
+        promised=partial(promised, narrowed.grammar, target.dialect, text),
     )
 
 
