@@ -31,8 +31,8 @@ class AnswerReader:
     them, since the prompt ends with the opening tag.
 
     What a grammar says of an answer beside its text: that it is such an object, of so many members
-    (`required`), that it is all written into a `tool`, that there are no thoughts (`thoughtless`). Where it is
-    otherwise it has strayed.
+    (`required`), that it is all written into a `tool`, that there are no thoughts (`thoughtless`). An answer
+    that is otherwise has strayed.
     """
 
     def __init__(

@@ -9,7 +9,6 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +26,7 @@ from tests.dialect.readers import under_lark
 from tests.dialect.walks import Walk
 from tests.run.procedures import GRAMMAR, NONCE
 from tests.strategies import Sample, samples
-from tests.upstream.servers import DONE, said
+from tests.upstream.servers import DONE
 
 some = settings(max_examples=60, deadline=None)
 SEEDS: Final = st.integers(0, 2**32)  # since a draw of hypothesis' own takes a hundred times as long
@@ -161,7 +160,7 @@ def strayed(made: Opening, way: Way, stream: list[bytes], *, ended: bool) -> boo
     )
     heeding, thought, off = Heeding(made.promised), False, False
     texts = [text for data in stream for text in reader.feed(data)]
-    texts += [text for text in (reader.feed(DONE) + reader.close() if ended else [])]
+    texts += reader.feed(DONE) + reader.close() if ended else []
     for text in texts:
         assert isinstance(text, Text)
         thought, off = thought or text.thought is not None, off or text.strayed
