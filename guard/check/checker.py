@@ -13,18 +13,19 @@ never raises on any text; used after `close` it raises InvalidState.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from enum import Enum, auto
 from typing import Final
 
 from guard.check import order
-from guard.check.compare import Fault, Finding, examine, same_step
+from guard.check.compare import Fault, Finding, examine
+from guard.check.frame import Frame, Phase
+from guard.check.misplaced import Misplaced
+from guard.check.prefix import Prefix
 from guard.check.quotes import Sources
 from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, retrace
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
-from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
+from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
 from guard.trace import render
@@ -37,21 +38,10 @@ VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the
 # A response that ends so was cut; every other reason means that the model had finished.
 _CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _UNDECIDED: Final = "it hangs on what was never decided"
-_NUMBERED: Final = re.compile(r"[ \t]*+[0-9]++[\[\].0-9]*+[ \t]")  # begins as a step does, however it goes on
-_ANSWERS: Final = frozenset({"return", "deny", "escalate"})
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
 _ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 # Steps whose value follows from others: how many items a list has, what the answer is.
 _NOT_OVERRIDDEN: Final = _ENDS | {StepKind.LOOP}
-
-
-class Phase(Enum):
-    """Which line of the frame comes next."""
-
-    OPENING = auto()
-    STEPS = auto()
-    CLOSING = auto()
-    OVER = auto()
 
 
 class Checker:
@@ -77,20 +67,15 @@ class Checker:
     ) -> None:
         self.verdict = Verdict.PENDING
         self.violations: list[Violation] = []
-        self.program, self.inputs, self.nonce = program, inputs, nonce
+        self.program, self.inputs = program, inputs
         self._stop_at_first, self._tolerant = stop_at_first, tolerant
         self._lines = Lines(limits)
         self._hold = self._lines.hold
         self._walk = Walk.start(program, inputs)
-        self._phase = Phase.OPENING
+        self._frame = Frame(program.name, nonce)
         self._sources = Sources()
-        # Of a verified step no more is kept than its path: a second execution can give the rest.
-        self._paths: list[str] = []
-        self._places: set[str] = set()  # the same, as far as it was asked for
-        self._decided: dict[str, Value] = {}  # what the model decided, by path
-        self._passes: dict[str, int] = {}  # path of a loop's header -> how many passes it has
-        self._verified: list[str] = []
-        self._behind: list[str] = []  # lines since the last verified one
+        self._prefix = Prefix()
+        self._misplaced = Misplaced(program, inputs, self._prefix, self._sources)
         self._before_answer: Walk | None = None  # what a premature answer was given instead of
         self._deaf = self._walk.due is None  # reads no further
         if self._deaf:
@@ -101,28 +86,31 @@ class Checker:
     # --- what is known -----------------------------------------------------------------------------
 
     @property
+    def nonce(self) -> str | None:
+        """The request's nonce, or the one that the opening line has; None as long as neither is there."""
+        return self._frame.nonce
+
+    @property
     def verified(self) -> str:
         """The text up to and including the last verified line: a prefix of what was fed.
 
         It ends with a line feed, but for a last line that had none when the response was closed.
         """
-        if len(self._verified) > 1:
-            self._verified = ["".join(self._verified)]
-        return self._verified[0] if self._verified else ""
+        return self._prefix.text
 
     @property
     def observed(self) -> list[tuple[Expected, Value]]:
         """The verified steps and their values, in order: made again by another execution."""
         return [
-            (step, self._value(step))
+            (step, self._prefix.value(step))
             for step in retrace(self.program, self.inputs, self._walk.sent)
-            if self._is_verified(step.path)
+            if self._prefix.has(step.path)
         ]
 
     @property
     def paths(self) -> list[tuple[str, bool]]:
         """The paths of the verified steps in order, and whether the model decided their values."""
-        return [(path, path in self._decided) for path in self._paths]
+        return [(path, path in self._prefix.decided) for path in self._prefix.paths]
 
     @property
     def violation(self) -> Violation | None:
@@ -208,11 +196,11 @@ class Checker:
     def _is_whole(self, last: RawLine | TooLong | None) -> bool:
         """Whether a response that was cut lacks nothing: `@end` is there, or all but its line feed."""
         if last is None:
-            return self._phase is Phase.OVER
+            return self._frame.phase is Phase.OVER
         if isinstance(last, TooLong):
             return True
-        closing = self._phase is Phase.CLOSING and last.text.split() == render.end(self.nonce or "").split()
-        return closing or self._phase is Phase.OVER
+        closing = self._frame.phase is Phase.CLOSING and last.text.split() == self._frame.end.split()
+        return closing or self._frame.phase is Phase.OVER
 
     def _end_cut(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
         at = last.at if last is not None else self._lines.offset
@@ -222,7 +210,7 @@ class Checker:
     def _end_of_text(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
         if last is not None:
             self._take(last, out)
-        if self._deaf or self._phase is Phase.OVER:
+        if self._deaf or self._frame.phase is Phase.OVER:
             return
         kind = Kind.MALFORMED if self._walk.due is None else Kind.MISSING_ANSWER
         self._blame(kind, self._lines.offset, self._wanted(), "the end of the text", out)
@@ -233,22 +221,22 @@ class Checker:
         if isinstance(line, TooLong):
             self._too_long(line, out)
             return
-        due = self._walk.due
+        due, frame = self._walk.due, self._frame
         if (
             due is not None
-            and self._phase is Phase.STEPS
+            and frame.phase is Phase.STEPS
             and (line.text == due.text or _is_canonical(line, due))
         ):
             self._accept(due, line, None, out)
-        elif self._phase is Phase.OPENING and self.nonce and line.text == self._begin(self.nonce):
-            self._open(line, self.nonce)
-        elif self._phase is Phase.CLOSING and line.text == render.end(self.nonce or ""):
+        elif frame.phase is Phase.OPENING and frame.nonce and line.text == frame.begin:
+            self._open(line, frame.nonce)
+        elif frame.phase is Phase.CLOSING and line.text == frame.end:
             self._finish(line)
         else:
             self._take_event(read_line(line), line, out)
 
     def _take_event(self, event: Event, line: RawLine, out: list[Judgement]) -> None:
-        if self._tolerant and self._is_aside(event):
+        if self._tolerant and self._frame.is_aside(event):
             self._ignore(line, "no line of the trace", out)
             return
         match event:
@@ -266,61 +254,34 @@ class Checker:
                 self.choose(line.text.partition(" ")[0])
                 self._too_long(limit, out)
 
-    def _is_aside(self, event: Event) -> bool:
-        """Whether a text says something beside the trace: anything in front of it, prose within it."""
-        match event:
-            case Begin() as begin:
-                return self._phase is Phase.OPENING and not self._opens(begin)
-            case Line() | End():
-                return self._phase is Phase.OPENING
-            case Unreadable() as unreadable:
-                return self._phase is Phase.OPENING or not _NUMBERED.match(unreadable.text)
-            case _:
-                return False
-
-    def _opens(self, begin: Begin) -> bool:
-        return begin.procedure == self.program.name and self._is_mine(begin.nonce)
-
     def _too_long(self, limit: TooLong, out: list[Judgement]) -> None:
         self._blame(Kind.LIMIT_EXCEEDED, limit.at, f"at most {limit.limit}", "more", out)
         self._deaf = True
 
     def _take_begin(self, begin: Begin, line: RawLine, out: list[Judgement]) -> None:
-        if self._phase is Phase.OPENING and self._opens(begin):
+        if self._frame.opens(begin):
             self._open(line, begin.nonce)
         else:
             self._blame(self._alien(), begin.at, self._wanted(), line.text, out)
-            self._pass(Phase.OPENING)
-
-    def _begin(self, nonce: str) -> str:
-        return render.begin(self.program.name, nonce)
+            self._frame.skip(Phase.OPENING)
 
     def _open(self, line: RawLine, nonce: str) -> None:
-        self.nonce = nonce
-        self._phase = Phase.STEPS
+        self._frame.nonce, self._frame.phase = nonce, Phase.STEPS
         self._keep(line.raw)
 
     def _take_end(self, end: End, line: RawLine, out: list[Judgement]) -> None:
-        mine = self._is_mine(end.nonce)
-        if self._phase is Phase.STEPS and mine and self._walk.due is not None:
+        mine = self._frame.is_mine(end.nonce)
+        if self._frame.phase is Phase.STEPS and mine and self._walk.due is not None:
             self._blame(Kind.MISSING_ANSWER, end.at, self._wanted(), line.text, out)
-            self._phase = Phase.OVER
-        elif self._phase in {Phase.STEPS, Phase.CLOSING} and mine:
+            self._frame.phase = Phase.OVER
+        elif self._frame.phase in {Phase.STEPS, Phase.CLOSING} and mine:
             self._finish(line)
         else:
             self._blame(self._alien(), end.at, self._wanted(), line.text, out)
-            self._pass(Phase.CLOSING)
-
-    def _is_mine(self, nonce: str) -> bool:
-        return self.nonce in {None, nonce}
-
-    def _pass(self, phase: Phase) -> None:
-        """Go on as if a line of the frame had been right, if it is the one that is due."""
-        if self._phase is phase:
-            self._phase = Phase.STEPS if phase is Phase.OPENING else Phase.OVER
+            self._frame.skip(Phase.CLOSING)
 
     def _finish(self, line: RawLine) -> None:
-        self._phase = Phase.OVER
+        self._frame.phase = Phase.OVER
         self._keep(line.raw)
         if self.verdict is Verdict.PENDING:
             self.verdict = Verdict.PASSED
@@ -335,22 +296,22 @@ class Checker:
 
     def _alien(self) -> Kind:
         """What a line is that belongs to no place of a trace."""
-        return Kind.EXTRA_STEP if self._phase is Phase.OVER else Kind.MALFORMED
+        return Kind.EXTRA_STEP if self._frame.phase is Phase.OVER else Kind.MALFORMED
 
     def _take_step(self, step: Line, line: RawLine, out: list[Judgement]) -> None:
         self._take_back_answer(step.path)
         self.choose(step.path)
         due = self._walk.due
-        if self._phase is Phase.STEPS and due is not None and step.path == due.path:
+        if self._frame.phase is Phase.STEPS and due is not None and step.path == due.path:
             self._judge(due, step, line, out)
             return
         if self._walk.undetermined:
             self._ignore(line, _UNDECIDED, out)
             return
-        kind = self._misplaced(step)
+        kind = self._kind_of(step)
         self._blame(kind, step.at, self._wanted(), line.text, out, step=step.path)
-        if self._phase is Phase.OPENING and self._goes_on:
-            self._pass(Phase.OPENING)
+        if self._frame.phase is Phase.OPENING and self._goes_on:
+            self._frame.skip(Phase.OPENING)
             self._take_step(step, line, out)
         elif self._goes_on and kind in _AHEAD:
             self._catch_up(kind, step, line, out)
@@ -370,49 +331,15 @@ class Checker:
         if self._goes_on:
             self._go_past(due, finding)
 
-    def _misplaced(self, step: Line) -> Kind:
+    def _kind_of(self, step: Line) -> Kind:
         """What a line is that is not the one due."""
-        if self._phase is Phase.OPENING:
-            return Kind.MALFORMED
-        if self._phase is Phase.OVER:
-            return Kind.EXTRA_STEP
-        if self._is_verified(step.path):
-            return Kind.REPEATED_STEP if self._repeats(step) else Kind.SELF_CORRECTION
-        due = self._walk.due
-        if due is not None and step.head in _ANSWERS and not self._is_result(step):
-            return Kind.PREMATURE_ANSWER
-        return Kind.SKIPPED_STEP if due is not None and self._comes(step.path, due.path) else Kind.EXTRA_STEP
-
-    def _is_result(self, step: Line) -> bool:
-        """Whether a line gives the value of a sub-procedure, which is no answer."""
-        return self._kind(step.path) is StepKind.RESULT
-
-    def _kind(self, path: str) -> StepKind | None:
-        return self.program.step_numbers.get(order.number_of(path))
-
-    def _comes(self, path: str, due: str) -> bool:
-        """Whether a step comes later, as far as that can be told."""
-        if not order.can_follow(path, due, self.program.step_numbers, self._passes, self.program.members):
-            return False
-        ahead = look_ahead(self.program, self.inputs, self._walk.sent, path)
-        return ahead.due is not None or ahead.undetermined
-
-    def _repeats(self, step: Line) -> bool:
-        """Whether a line says what a verified one said."""
-        steps = retrace(self.program, self.inputs, self._walk.sent)
-        expected = next(verified for verified in steps if verified.path == step.path)
-        return same_step(expected, self._value(expected), step, self._sources)
-
-    def _value(self, step: Expected) -> Value:
-        """The value of a verified step."""
-        value = self._decided[step.path] if step.decision is not None else step.value
-        assert not isinstance(value, Unknown)
-        return value
-
-    def _is_verified(self, path: str) -> bool:
-        if len(self._places) < len(self._paths):
-            self._places.update(self._paths[len(self._places) :])
-        return path in self._places
+        match self._frame.phase:
+            case Phase.OPENING:
+                return Kind.MALFORMED
+            case Phase.OVER:
+                return Kind.EXTRA_STEP
+            case _:
+                return self._misplaced.kind(step, self._walk)
 
     # --- what is right -----------------------------------------------------------------------------
 
@@ -420,20 +347,12 @@ class Checker:
         decided = due.decision is not None
         carried = value if value is not None and decided else due.value
         assert carried is not UNKNOWN
-        walk = self._walk
-        if decided:
-            walk.send(value)
-            self._decided[due.path] = carried
-        else:
-            walk.send(None)
-        if due.kind is StepKind.LOOP and isinstance(carried, int):
-            self._passes[due.path] = carried
-        self._paths.append(due.path)
+        walk, prefix = self._walk, self._prefix
+        walk.send(value if decided else None)
+        prefix.add(due, carried)
         raw = line.raw
-        if self._behind or self.violations:
-            self._keep(raw)
-        else:
-            self._verified.append(raw)
+        if not self.violations:
+            prefix.keep(raw)
         out.append(
             StepVerified(due.path, due.kind, due.label, due.target, carried, raw, line.at, line.end, decided)
         )
@@ -446,17 +365,14 @@ class Checker:
             return
         self._deaf = ending.kind is EndKind.FAILED
         if ending.kind in {EndKind.RETURN, EndKind.DENY, EndKind.ESCALATE}:
-            self._phase = Phase.CLOSING
+            self._frame.phase = Phase.CLOSING
 
     def _keep(self, raw: str) -> None:
         if not self.violations:
-            if self._behind:
-                self._verified += self._behind
-                self._behind.clear()
-            self._verified.append(raw)
+            self._prefix.keep(raw)
 
     def _ignore(self, line: RawLine, why: str, out: list[Judgement]) -> None:
-        self._behind.append(line.raw)
+        self._prefix.leave_out(line.raw)
         out.append(Ignored(text=line.raw, at=line.at, why=why))
 
     # --- what is wrong -----------------------------------------------------------------------------
@@ -477,11 +393,11 @@ class Checker:
     ) -> None:
         due = self._walk.due
         path, step_kind = (due.path, due.kind) if due is not None else ("", None)
-        if kind is Kind.MALFORMED and self._phase is Phase.OPENING:
+        if kind is Kind.MALFORMED and self._frame.phase is Phase.OPENING:
             path, step_kind = "", None
         elif kind is Kind.EXTRA_STEP:
             path = step or ""
-            step_kind = self._kind(path)
+            step_kind = self._step_kind(path)
         violation = Violation(
             kind=kind,
             step=path,
@@ -496,18 +412,12 @@ class Checker:
         out.append(violation)
         self._deaf = self._stop_at_first or len(self.violations) >= VIOLATIONS
 
+    def _step_kind(self, path: str) -> StepKind | None:
+        return order.kind_of(path, self.program.step_numbers)
+
     def _wanted(self) -> str:
         """The line that is due, for people."""
-        due = self._walk.due
-        match self._phase:
-            case Phase.OPENING:
-                return self._begin(self.nonce or render.HOLE)
-            case Phase.STEPS:
-                return render.outline(due) if due is not None else "what was never decided"
-            case Phase.CLOSING:
-                return render.end(self.nonce or render.HOLE)
-            case Phase.OVER:
-                return "nothing behind the closing line"
+        return self._frame.wanted(self._walk.due)
 
     # --- going on behind a violation ---------------------------------------------------------------
 
@@ -538,10 +448,11 @@ class Checker:
         """Go on where a premature answer stood, if the model does: the one departure was that answer."""
         before = self._before_answer
         if before is not None and before.pick(path):
-            answered = self._phase in {Phase.CLOSING, Phase.OVER}
-            if answered and self._paths and self._kind(self._paths[-1]) in _ENDS:
-                self._places.discard(self._paths.pop())
-            self._walk, self._phase = before, Phase.STEPS
+            answered = self._frame.phase in {Phase.CLOSING, Phase.OVER}
+            paths = self._prefix.paths
+            if answered and paths and self._step_kind(paths[-1]) in _ENDS:
+                self._prefix.drop_last()
+            self._walk, self._frame.phase = before, Phase.STEPS
         self._before_answer = None
 
 

@@ -17,6 +17,11 @@ def number_of(path: str) -> str:
     return re.sub(r"\[\d+\]", "", path)
 
 
+def kind_of(path: str, kinds: Mapping[str, StepKind]) -> StepKind | None:
+    """The kind of the statement that a path belongs to, in a procedure with these step numbers."""
+    return kinds.get(number_of(path))
+
+
 def place(path: str) -> tuple[tuple[int, int], ...]:
     """A key that sorts paths as their steps are executed: a header before its passes and arms."""
     return tuple((int(number), int(turn or 0)) for number, turn in _PART.findall(path))

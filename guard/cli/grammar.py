@@ -21,7 +21,7 @@ from guard.run.messages import StepClass, Target
 from guard.run.opening import NO_REASON, Job, opening
 from guard.run.progress import Progress
 from guard.trace import render
-from guard.upstream.capabilities import Place
+from guard.upstream.capabilities import Api, Place
 from guard.upstream.proven import refused
 from guard.upstream.request import grammar_fields
 
@@ -31,9 +31,10 @@ server continues an answer that has begun (--prefill, what the notations of llam
 for) the grammar goes on from the number of the step that is due; else it begins with the line.
 """
 
-OPENAI: Final = "openai"
+# What is printed in these is the fields of a request.
+APIS: Final = {"openai": Api.CHAT, "openai-responses": Api.RESPONSES}
 DIALECTS: Final = {
-    OPENAI: Dialect.LARK,
+    **dict.fromkeys(APIS, Dialect.LARK),
     **{dialect.value.replace("_", "-"): dialect for dialect in Dialect},
 }
 LEVELS: Final = (Level.SHAPE, Level.OPERANDS, Level.VALUES)
@@ -105,9 +106,9 @@ def run(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _sent(dialect: str, grammar: str) -> str:
     """Give the text as it stands in a request."""
-    if dialect != OPENAI:
+    if dialect not in APIS:
         return grammar
-    fields = grammar_fields(Place.CUSTOM_TOOL, Dialect.LARK, grammar)
+    fields = grammar_fields(Place.CUSTOM_TOOL, Dialect.LARK, grammar, APIS[dialect])
     return json.dumps(fields, indent=2, ensure_ascii=False)
 
 

@@ -13,6 +13,7 @@ from guard.dialect.notation import Dialect
 from guard.upstream.backends import TABLE, backend_for
 from guard.upstream.capabilities import (
     HELD,
+    Api,
     Echo,
     Place,
     Prefix,
@@ -35,6 +36,10 @@ FieldNames = Annotated[
 class Capabilities(Section):
     """What a server does otherwise than the table says of its kind. What is left out is as it says there."""
 
+    api: Api | None = Field(
+        default=None,
+        description="which of OpenAI's interfaces it is asked by: chat completions, or responses",
+    )
     grammar: GrammarPlace | None = Field(
         default=None, description="where in the request a grammar goes; `none`: it takes none"
     )

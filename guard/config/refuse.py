@@ -19,6 +19,7 @@ from guard.config.words import suggestion
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
 from guard.upstream.backends import BACKENDS, backend_for
+from guard.upstream.capabilities import Api
 
 VOTED = DECIDED - {StepKind.CHOICE}
 
@@ -87,6 +88,11 @@ _BETA = (
     "or `capabilities: {prefix: none}`"
 )
 
+_NO_DEPLOYMENT = (
+    "the Responses API is not below a deployment: leave it out, end `base_url` in /openai/v1 and name the "
+    "deployment as `model`"
+)
+
 
 def _of_server(values: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what cannot be in one model server: the key in it, and why."""
@@ -110,6 +116,8 @@ def _of_server(values: Mapping[str, Any]) -> Iterator[Problem]:
                 yield "deployment", "needs `api_version`, too"
             if not settings.base_url.endswith("/openai"):
                 yield "base_url", f"of a deployment it ends in /openai, found {settings.base_url!r}"
+            if backend_for("azure", model, settings.capabilities.changes).api is Api.RESPONSES:
+                yield "deployment", _NO_DEPLOYMENT
         case _:
             pass
 

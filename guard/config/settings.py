@@ -26,6 +26,7 @@ from guard.config.policies import Mode, PolicySettings
 from guard.config.procedures import load_procedures
 from guard.config.sections import EachOnce, Names, Section
 from guard.procedure.execute import Program
+from guard.upstream.capabilities import Api
 
 
 def is_loopback(host: str) -> bool:
@@ -95,8 +96,9 @@ def _http_url(url: str) -> str:
         known = False
     if not known or _BLANK.search(url):
         raise ValueError(f"expected a URL such as http://127.0.0.1:9000/v1, found {url!r}")
-    if parts.path.rstrip("/").endswith("/chat/completions"):
-        raise ValueError("the URL ends where its API begins: leave out /chat/completions")
+    for api in Api:
+        if parts.path.rstrip("/").endswith(api.path):
+            raise ValueError(f"the URL ends where its API begins: leave out {api.path}")
     if parts.query or parts.fragment or parts.username:
         raise ValueError("the URL must have no query, fragment or user; a key goes into api_key")
     return url.rstrip("/")

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from guard.errors import InvalidState
+from guard.procedure.blocks import Block
 from guard.procedure.expected import UNKNOWN, Cell, Decision
 from guard.procedure.model import AnyOrder, For, If, Next, OneOf, Require, Step, While
-from guard.procedure.steps import NEXT, Block, Frame, Place, Run, count, undetermined, usable
+from guard.procedure.steps import NEXT, Frame, Place, Run, count, undetermined, usable
 from guard.procedure.types import EnumType, Value
 from guard.procedure.values import conforms
 

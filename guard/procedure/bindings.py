@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure.doubt import is_known
-from guard.procedure.expression import Scope, infer
+from guard.procedure.expression import infer
 from guard.procedure.lattice import depth, is_empty, is_number, join, required, type_text
 from guard.procedure.listing import walk
 from guard.procedure.model import Assign, Do, Extract, For, If, Invoke, Judge, Procedure, Step
 from guard.procedure.nodes import ListOf
 from guard.procedure.presence import NOTHING, Paths, presence
+from guard.procedure.scope import Scope
 from guard.procedure.types import DecimalType, IntType, ListType, NothingType, OptionalType, Type
 from guard.procedure.units import unit_of, with_unit
 from guard.source import Span

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from guard.procedure.evaluate import Compiled, compiled
 from guard.procedure.expected import UNKNOWN, Cell, Form, Unknown, Working, assemble
-from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import depth, is_number, required
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
 from guard.procedure.numbers import Number, Unspellable, decimals_of, round_to
 from guard.procedure.passes import Env
 from guard.procedure.plain import Operands, Plain, plain
+from guard.procedure.scope import Scope
 from guard.procedure.text import text
 from guard.procedure.types import (
     NULL,

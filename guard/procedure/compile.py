@@ -11,12 +11,13 @@ from typing import Final
 from guard.errors import InvalidState
 from guard.procedure.alternatives import OneOfStep
 from guard.procedure.bindings import known_in
+from guard.procedure.blocks import Block, BranchStep, DoStep, LoopStep, RequireStep, WhileStep
+from guard.procedure.blocks import Step as Compiled
 from guard.procedure.cells import Rule, argument, body
 from guard.procedure.clock import zone_of
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.execute import Program
 from guard.procedure.expected import EndKind, Form
-from guard.procedure.expression import Scope
 from guard.procedure.groups import GroupStep, members
 from guard.procedure.listing import canonical, is_conversation, listing, statement, walk
 from guard.procedure.model import (
@@ -48,22 +49,8 @@ from guard.procedure.model import (
 )
 from guard.procedure.nodes import Expr, FieldOf, Name
 from guard.procedure.presence import NOTHING, Paths
-from guard.procedure.steps import (
-    AssignStep,
-    Block,
-    BranchStep,
-    CheckStep,
-    Condition,
-    DecideStep,
-    DoStep,
-    LoopStep,
-    Place,
-    RefuseStep,
-    RequireStep,
-    ReturnStep,
-    WhileStep,
-)
-from guard.procedure.steps import Step as Compiled
+from guard.procedure.scope import Scope
+from guard.procedure.steps import AssignStep, CheckStep, Condition, DecideStep, Place, RefuseStep, ReturnStep
 from guard.procedure.types import BoolType, ListType, TextType, Type
 from guard.procedure.units import bare, bare_table
 

@@ -7,14 +7,14 @@ procedure says `carry exact`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from guard.errors import InvalidState
 from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Working
-from guard.procedure.expression import Scope, infer
+from guard.procedure.expression import infer
 from guard.procedure.functions import arithmetic, shift
 from guard.procedure.lattice import is_time
 from guard.procedure.library import FUNCTIONS
@@ -39,11 +39,27 @@ from guard.procedure.nodes import (
     Not,
     RecordOf,
     Shift,
+    names,
 )
 from guard.procedure.numbers import Unspellable
 from guard.procedure.passes import Env, Evaluate, Passes, has_aggregate
+from guard.procedure.scope import Scope
+from guard.procedure.showing import (
+    Operand,
+    OutOfSight,
+    Part,
+    Show,
+    joined,
+    merge,
+    null_shown,
+    out_of_sight,
+    render,
+    separated,
+    show_one,
+    string_shown,
+)
 from guard.procedure.strict import applied, paired, strict, there, unary
-from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, names, places_of, text, unit_text
+from guard.procedure.text import ATOM, CHOICE, NOT, OR, SUM, binding, places_of, text, unit_text
 from guard.procedure.types import (
     NULL,
     BoolType,
@@ -59,15 +75,9 @@ from guard.procedure.types import (
 from guard.procedure.values import spell, speller
 from guard.source import Span
 
-SHOWN_STRING: Final = 40  # characters of a string that still stands by value
 SHOWN_TERMS: Final = 8  # terms of an aggregate that still stand by value
 
-Show = Callable[[Env, Env], str | Hole | Working]
-Part = str | Show
-
 _ANY_BOOL: Final = Hole(BoolType(), free=True)
-_HOLE: Final = Hole(IntType())
-_spelled: Final = speller(IntType())
 
 
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -80,22 +90,6 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "in": lambda left, right: left in right,
     "not in": lambda left, right: left not in right,
 }
-
-
-class _OutOfSight(Exception):  # noqa: N818 (caught by the aggregate whose variable it is)
-    """A term would have to show the variable of its aggregate by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """Shows a variable that holds whole numbers."""
-
-    name: str
-
-    def __call__(self, env: Env, shown: Env) -> str | Hole:  # noqa: ARG002
-        """Give its value, or a hole for that."""
-        value = shown[self.name]
-        return _HOLE if value is UNKNOWN else _spelled(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,32 +115,12 @@ class Compiled:
 
 def call_shown(name: str, arguments: Sequence[Compiled]) -> tuple[Part, ...]:
     """Give the parts that show a call of something by its name."""
-    return (f"{name}(", *_separated(argument.parts for argument in arguments), ")")
+    return (f"{name}(", *separated(argument.parts for argument in arguments), ")")
 
 
 def compiled(expr: Expr, scope: Scope) -> Compiled:
     """Compile an expression that `infer` has no complaint about."""
     return _Compiler(scope, frozenset()).of(expr)
-
-
-def render(parts: Iterable[Part], env: Env, shown: Env) -> Working:
-    """Give the text of some parts; neighbouring texts become one."""
-    shows = [part if isinstance(part, str) else part(env, shown) for part in parts]
-    try:
-        return ("".join(shows),)  # type: ignore[arg-type]  # all known: by far the usual case
-    except TypeError:
-        return _merged(shows)
-
-
-def _merged(shows: Iterable[str | Hole | Working]) -> Working:
-    merged: list[str | Hole] = []
-    for show in shows:
-        for piece in show if isinstance(show, tuple) else (show,):
-            if isinstance(piece, str) and merged and isinstance(merged[-1], str):
-                merged[-1] += piece
-            else:
-                merged.append(piece)
-    return tuple(merged)
 
 
 def _no_problems(span: Span, message: str, help: str) -> None:  # noqa: A002, ARG001
@@ -250,9 +224,9 @@ class _Compiler:
         by_name = self._written(expr)
         spelled = speller(type)
         if isinstance(type, OptionalType):
-            return _null_shown(evaluate, type, self._shown(evaluate, type.item, expr))
+            return null_shown(evaluate, type, self._shown(evaluate, type.item, expr))
         if isinstance(type, StringType | EnumType):
-            return _string_shown(evaluate, type, by_name)
+            return string_shown(evaluate, type, by_name)
         if isinstance(type, TextType | ListType | RecordType):
             return by_name
 
@@ -266,7 +240,7 @@ class _Compiler:
         """Show an expression as it is written: by name."""
         written = text(expr, least)
         if any(name.name in self.bound for name in names(expr)):
-            return _out_of_sight
+            return out_of_sight
         return written
 
     # --- operators
@@ -307,7 +281,7 @@ class _Compiler:
             value = first(env)
             if value is UNKNOWN:
                 return _ANY_BOOL
-            return _one(unread, env, shown) if value is decided else _known(render(evaluated, env, shown))
+            return show_one(unread, env, shown) if value is decided else joined(render(evaluated, env, shown))
 
         return self._made(expr, evaluate, (*_placed(left, before), f" {expr.op} ", show))
 
@@ -331,7 +305,7 @@ class _Compiler:
                 value = whether(env)
                 if value is UNKNOWN:
                     return Hole(kind, free=True)
-                return _known(render(taken, env, shown)) if value is wanted else _one(unread, env, shown)
+                return joined(render(taken, env, shown)) if value is wanted else show_one(unread, env, shown)
 
             return show
 
@@ -356,7 +330,7 @@ class _Compiler:
             found = first(env)
             if found is UNKNOWN:
                 return Hole(kind, free=True)
-            return _known(render(evaluated, env, shown)) if found is NULL else _one(unread, env, shown)
+            return joined(render(evaluated, env, shown)) if found is NULL else show_one(unread, env, shown)
 
         return self._made(expr, evaluate, (*_placed(value, OR), " else ", show))
 
@@ -385,9 +359,9 @@ class _Compiler:
 
         def show(env: Env, shown: Env) -> str | Hole | Working:
             try:
-                return _one(item, env, shown)
+                return show_one(item, env, shown)
             except Unspellable:  # of a list that is made in this very expression
-                return _known(render(call.parts, env, shown))
+                return joined(render(call.parts, env, shown))
 
         return replace(call, parts=(show,))
 
@@ -417,18 +391,18 @@ class _Compiler:
             return collect(values)
 
         if expr.key is not None or expr.descending:  # its terms alone do not say what they are sorted by
-            return self._made(expr, evaluate, (lambda env, shown: _one(written, env, shown),))
+            return self._made(expr, evaluate, (lambda env, shown: show_one(written, env, shown),))
 
         def show(env: Env, shown: Env) -> str | Hole | Working:
             try:
                 terms = passes.over(env, shown, lambda: render(term.parts, env, shown), most=SHOWN_TERMS)
-            except _OutOfSight:
-                return _one(written, env, shown)
+            except OutOfSight:
+                return show_one(written, env, shown)
             if terms is None:
                 return Hole(kind, free=True)
             if len(terms) > SHOWN_TERMS:
-                return _one(written, env, shown)
-            return _known(_merged([opening, *_separated(terms), closing]))
+                return show_one(written, env, shown)
+            return joined(merge([opening, *separated(terms), closing]))
 
         return self._made(expr, evaluate, (show,))
 
@@ -449,55 +423,15 @@ class _Compiler:
 
     def _list(self, expr: ListOf, items: list[Compiled]) -> Compiled:
         evaluate = applied(tuple, [one.evaluate for one in items])
-        return self._made(expr, evaluate, ("[", *_separated(item.parts for item in items), "]"))
+        return self._made(expr, evaluate, ("[", *separated(item.parts for item in items), "]"))
 
     def _record(self, expr: RecordOf, fields: list[tuple[str, Compiled]]) -> Compiled:
         keys = [name for name, _ in fields]
         evaluate = applied(
             lambda values: dict(zip(keys, values, strict=True)), [value.evaluate for _, value in fields]
         )
-        parts = _separated((f'"{name}": ', *value.parts) for name, value in fields)
+        parts = separated((f'"{name}": ', *value.parts) for name, value in fields)
         return self._made(expr, evaluate, ("{", *parts, "}"))
-
-
-# --- showing -------------------------------------------------------------------------------------
-
-
-def _out_of_sight(env: Env, shown: Env) -> str:  # noqa: ARG001
-    raise _OutOfSight
-
-
-def _one(part: Part, env: Env, shown: Env) -> str | Hole | Working:
-    return part if isinstance(part, str) else part(env, shown)
-
-
-def _known(working: Working) -> str | Working:
-    """Give a working that is one text as that text, which joins faster."""
-    return working[0] if len(working) == 1 and isinstance(working[0], str) else working
-
-
-def _string_shown(evaluate: Evaluate, type: Type, by_name: Part) -> Show:  # noqa: A002
-    spelled = speller(type)
-
-    def show(env: Env, shown: Env) -> str | Hole | Working:
-        value = evaluate(shown)
-        if value is UNKNOWN:
-            return Hole(type)
-        return spelled(value) if len(value) <= SHOWN_STRING else _one(by_name, env, shown)
-
-    return show
-
-
-def _null_shown(evaluate: Evaluate, type: OptionalType, inner: Part) -> Show:  # noqa: A002
-    """Show an operand that may be null: the word, or what it is else."""
-
-    def show(env: Env, shown: Env) -> str | Hole | Working:
-        value = evaluate(shown)
-        if value is UNKNOWN:
-            return Hole(type)
-        return "null" if value is NULL else _one(inner, env, shown)
-
-    return show
 
 
 def _placed(inner: Compiled, least: int) -> tuple[Part, ...]:
@@ -511,15 +445,7 @@ def _negated(inner: Compiled) -> tuple[Part, ...]:
         return _placed(inner, ATOM)
 
     def show(env: Env, shown: Env) -> str | Hole | Working:
-        value = _known(render(inner.parts, env, shown))
+        value = joined(render(inner.parts, env, shown))
         return f"({value})" if isinstance(value, str) and value.startswith("-") else value
 
     return (show,)
-
-
-def _separated(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Put a comma between groups of parts."""
-    flat: list[Any] = []
-    for group in groups:
-        flat.extend((", ", *group) if flat else group)
-    return tuple(flat)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from guard.errors import ConversationError, InvalidState, RequestError
+from guard.procedure.blocks import Block
 from guard.procedure.clock import with_time
 from guard.procedure.expected import Decision, Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.listing import walk
@@ -29,11 +30,7 @@ from guard.procedure.model import (
     StepKind,
 )
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
-from guard.procedure.steps import (
-    Block,
-    Fault,
-    Frame,
-)
+from guard.procedure.steps import Fault, Frame
 from guard.procedure.text import text
 from guard.procedure.types import NULL, EnumType, OptionalType, Type, Value
 from guard.procedure.values import from_json, wanted

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from guard.procedure.advice import CALLED, ORDER, advice_for, instead, meant, null_problem, nulls_left_out
+from guard.procedure.advice import CALLED, advice_for, instead, meant, null_problem, nulls_left_out
+from guard.procedure.compared import compared, compared_null
 from guard.procedure.faults import suggestion
 from guard.procedure.lattice import (
-    holds_null,
     is_number,
-    is_string,
     is_time,
     join,
     join_all,
@@ -31,10 +30,9 @@ from guard.procedure.measured import (
     converted,
     first_odd,
     is_one,
-    same_unit,
     unit_advice,
 )
-from guard.procedure.model import Numbers, Procedure, Table, Tool
+from guard.procedure.model import Table
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
@@ -55,8 +53,9 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
-from guard.procedure.presence import NOTHING, Paths, path_of, told, without
-from guard.procedure.text import SUM, text
+from guard.procedure.presence import path_of
+from guard.procedure.scope import Scope
+from guard.procedure.text import text
 from guard.procedure.timed import difference_type, shift_type
 from guard.procedure.types import (
     BoolType,
@@ -80,35 +79,6 @@ Problems = Callable[[Span, str, str], None]  # place, message, help
 
 _ADDING: Final = frozenset({"sum", "min", "max", "all", "any"})  # functions that need each term to be there
 _KEEPING: Final = frozenset({"append", "insert", "put"})  # functions that put a value in a list as it is
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What an expression can refer to.
-
-    A variable whose type is None has been complained about already; so are all that depend on it.
-    """
-
-    variables: Mapping[str, Type | None] = field(default_factory=dict)
-    tables: Mapping[str, Table] = field(default_factory=dict)
-    numbers: Numbers = field(default_factory=Numbers)
-    procedures: Mapping[str, Procedure] = field(default_factory=dict)
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-    present: Paths = NOTHING  # what is known not to be null although its type says that it may
-
-    def bind(self, name: str, type: Type | None) -> Scope:  # noqa: A002
-        """Give a scope that has one variable more."""
-        known = without(self.present, [name]) if self.present else self.present
-        return replace(self, variables={**self.variables, name: type}, present=known)
-
-    def where(self, condition: Expr, *, holds: bool) -> Scope:
-        """Give the scope of what is evaluated only where a condition holds, or does not."""
-        more = told(condition, holds=holds)
-        return self.knowing(self.present | more) if more else self
-
-    def knowing(self, paths: Paths) -> Scope:
-        """Give the scope in which some paths are not null."""
-        return replace(self, present=paths)
 
 
 def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
@@ -248,36 +218,10 @@ class _Inference:
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
         if isinstance(left, NullType) or isinstance(right, NullType):
-            self._compared_null(expr, left)
-            return BoolType()
-        left, right = self._there(expr.left, left), self._there(expr.right, right)
-        if expr.op in ORDER and not (is_time(left) or is_time(right)):
-            self._order(expr, left, right)
-            if left is not None and right is not None and is_number(left) and is_number(right):
-                same_unit(expr, left, right, self.problems)
-            return BoolType()
-        if left is not None and right is not None and not self._inner_null(expr, left, right):
-            if expr.op in {"in", "not in"}:
-                self._membership(expr, left, right)
-            else:
-                self._alike(expr, left, right)
+            compared_null(expr, left, self.problems)
+        else:
+            compared(expr, self._there(expr.left, left), self._there(expr.right, right), self.problems)
         return BoolType()
-
-    def _compared_null(self, expr: Comparison, left: Type | None) -> None:
-        other = expr.right if isinstance(left, NullType) else expr.left
-        word = "is not null" if expr.op in {"!=", "not in"} else "is null"
-        self.problems(expr.at, f"null is not compared by {expr.op!r}", f"write {text(other, SUM)} {word}")
-
-    def _inner_null(self, expr: Comparison, left: Type, right: Type) -> bool:
-        """Whether a side has a part that may be null, which is reported: null equals nothing."""
-        for side, found in ((expr.left, left), (expr.right, right)):
-            if holds_null(found):
-                message = (
-                    f"{text(side)!r} is {type_text(found)}: a part of it may be null, which equals nothing"
-                )
-                self.problems(expr.at, message, "compare the parts, behind a test such as `x is not null`")
-                return True
-        return False
 
     # --- null
 
@@ -323,49 +267,6 @@ class _Inference:
                 advice or "write numbers, or strings, or bools",
             )
         return joined
-
-    def _order(self, expr: Comparison, left: Type | None, right: Type | None) -> None:
-        if is_string(left) and is_string(right):
-            if isinstance(left, EnumType) and isinstance(right, EnumType):
-                advice = "compare it with == or in, or give its values numbers in a table"
-                self.problems(expr.at, "the values of an enumeration have no order", advice)
-            return
-        for side, found in ((expr.left, left), (expr.right, right)):
-            if found is not None and not is_number(found):
-                other = right if side is expr.left else left
-                self._unordered(expr, side, found, other)
-
-    def _unordered(self, expr: Comparison, side: Expr, found: Type, other: Type | None) -> None:
-        if is_string(found) and not is_number(other):
-            return  # the other side is what cannot be compared, or has been complained about
-        message = f"{expr.op!r} needs a number, {text(side)!r} is {kind_text(found)}"
-        self.problems(side.at, message, instead(expr.op, found))
-
-    def _membership(self, expr: Comparison, item: Type, items: Type) -> None:
-        if isinstance(items, ListType):
-            self._alike(expr, item, items.item)
-        else:
-            message = f"{expr.op!r} needs a list on its right, {text(expr.right)!r} is {type_text(items)}"
-            advice = 'write the values in brackets: ["a", "b"]'
-            if is_string(items):
-                advice += f", or contains({text(expr.right)}, {text(expr.left)}) for a part of a string"
-            self.problems(expr.right.at, message, advice)
-
-    def _alike(self, expr: Comparison, left: Type, right: Type) -> None:
-        if is_number(left) and is_number(right) and not same_unit(expr, left, right, self.problems):
-            return
-        if join(left, right) is None:
-            message = f"cannot compare {type_text(left)} with {type_text(right)}"
-            quotes = ", and a date stands without quotes" if is_time(left) or is_time(right) else ""
-            self.problems(expr.at, message, f"both sides must be of one kind{quotes}")
-        elif isinstance(left, EnumType) and isinstance(right, EnumType):
-            self._overlapping(expr, left, right)
-
-    def _overlapping(self, expr: Comparison, left: EnumType, right: EnumType) -> None:
-        if not set(left.options) & set(right.options):
-            advice = suggestion(right.options[0], left.options)
-            message = f"never equal: {type_text(left)} against {type_text(right)}"
-            self.problems(expr.at, message, advice)
 
     def _choice(self, expr: Choose, scope: Scope) -> Type | None:
         self.condition(expr.condition, scope, "if")

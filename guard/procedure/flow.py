@@ -32,15 +32,14 @@ from guard.procedure.model import (
     Step,
     While,
 )
-from guard.procedure.nodes import Aggregate, Expr
-from guard.procedure.text import names, parts
+from guard.procedure.nodes import Aggregate, Expr, names, parts
 from guard.procedure.types import TextType
 from guard.source import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from guard.procedure.expression import Scope
+    from guard.procedure.scope import Scope
 
 Bound = frozenset[str]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from guard.errors import InvalidState
 from guard.procedure.alternatives import failing
 from guard.procedure.bindings import given_name, target_span
+from guard.procedure.blocks import Block
 from guard.procedure.expected import Ending, Expected, Pick
 from guard.procedure.listing import expressions, walk
 from guard.procedure.model import (
@@ -30,8 +31,8 @@ from guard.procedure.model import (
     Return,
     Step,
 )
-from guard.procedure.steps import Block, Fault, Frame, Run, Sent
-from guard.procedure.text import names
+from guard.procedure.nodes import names
+from guard.procedure.steps import Fault, Frame, Run, Sent
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -45,8 +45,8 @@ from guard.procedure.model import (
     ValuesCell,
     While,
 )
-from guard.procedure.nodes import Call, Expr, Literal
-from guard.procedure.text import parts, text
+from guard.procedure.nodes import Call, Expr, Literal, parts
+from guard.procedure.text import text
 from guard.procedure.types import ListType, OptionalType, RecordType, StringType, Type
 from guard.procedure.values import spell
 

@@ -1,4 +1,4 @@
-"""What expressions are: the nodes of their trees, as frozen data.
+"""What expressions are: the nodes of their trees, as frozen data; and what is in them.
 
 Every node knows where it stands in its source (`at`); that is left out of comparisons, so that two
 texts which differ in white space give equal trees.
@@ -6,6 +6,7 @@ texts which differ in white space give equal trees.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from guard.procedure.types import Type, Unit, Value
@@ -205,3 +206,44 @@ Expr = (
     | ListOf
     | RecordOf
 )
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """Give the expressions that an expression is made of, in the order of the text."""
+    match expr:
+        case Literal() | Name():
+            return ()
+        case FieldOf(record):
+            return (record,)
+        case Negate(operand) | Not(operand) | IsNull(operand) | Convert(operand):
+            return (operand,)
+        case Default(value, fallback):
+            return (value, fallback)
+        case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
+            return (left, right)
+        case Shift(date, _, amount):
+            return (date, amount)
+        case Choose(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Call(_, arguments):
+            return arguments
+        case Aggregate(_, term, _, items, condition, key):
+            return (term, items, *(part for part in (condition, key) if part is not None))
+        case ListOf(items):
+            return items
+        case RecordOf(fields):
+            return tuple(value for _, value in fields)
+
+
+def names(expr: Expr) -> Iterator[Name]:
+    """Find every variable that an expression mentions from outside: those it binds itself left out."""
+    match expr:
+        case Name():
+            yield expr
+        case Aggregate(_, _, variable, items):
+            yield from names(items)
+            inner = (part for part in parts(expr) if part is not items)
+            yield from (name for part in inner for name in names(part) if name.name != variable)
+        case _:
+            for part in parts(expr):
+                yield from names(part)

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from guard.procedure.expected import UNKNOWN, Unknown
 from guard.procedure.functions import EvaluationError
-from guard.procedure.nodes import Aggregate, Expr
-from guard.procedure.text import parts
+from guard.procedure.nodes import Aggregate, Expr, parts
 from guard.procedure.types import Value
 
 MOST_PASSES: Final = 250_000  # of aggregates inside one another, all taken together

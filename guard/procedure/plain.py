@@ -15,10 +15,11 @@ from itertools import count
 from operator import itemgetter
 from typing import Any, Final
 
-from guard.procedure.evaluate import Compiled, Operand
+from guard.procedure.evaluate import Compiled
 from guard.procedure.nodes import Arithmetic, Comparison, Expr, Literal, Name
 from guard.procedure.numbers import DIGITS
 from guard.procedure.passes import Env
+from guard.procedure.showing import Operand
 from guard.procedure.types import BoolType, IntType, Type
 
 MOST_OPERANDS: Final = 4  # so that nothing on the way to a value can come to 200 digits

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from guard.procedure.bindings import known_in
-from guard.procedure.expression import Scope, conversions
+from guard.procedure.expression import conversions
 from guard.procedure.measured import is_one
 from guard.procedure.model import (
     AnyOrder,
@@ -59,6 +59,7 @@ from guard.procedure.nodes import (
 )
 from guard.procedure.numbers import decimals_of
 from guard.procedure.presence import NOTHING, Paths
+from guard.procedure.scope import Scope
 from guard.procedure.types import DecimalType, IntType, Type
 from guard.procedure.units import bare
 

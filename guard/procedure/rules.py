@@ -34,7 +34,8 @@ from guard.procedure.model import (
     Step,
     While,
 )
-from guard.procedure.text import names, text
+from guard.procedure.nodes import names
+from guard.procedure.text import text
 
 if TYPE_CHECKING:
     from guard.procedure.faults import Faults

@@ -10,7 +10,7 @@ from typing import Final
 
 from guard.procedure.coverage import clashes, gap, is_empty
 from guard.procedure.dates import position
-from guard.procedure.expression import Scope, infer
+from guard.procedure.expression import infer
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.lattice import (
     is_number,
@@ -26,6 +26,7 @@ from guard.procedure.listing import range_text
 from guard.procedure.measured import odd_constant
 from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
+from guard.procedure.scope import Scope
 from guard.procedure.text import text
 from guard.procedure.types import (
     NULL,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
@@ -131,44 +130,3 @@ def _text(expr: Expr) -> str:
 def unit_text(expr: Shift) -> str:
     """Give what stands behind an amount: `days`, `months down`."""
     return expr.unit if expr.mode is None else f"{expr.unit} {expr.mode}"
-
-
-def parts(expr: Expr) -> tuple[Expr, ...]:
-    """Give the expressions that an expression is made of, in the order of the text."""
-    match expr:
-        case Literal() | Name():
-            return ()
-        case FieldOf(record):
-            return (record,)
-        case Negate(operand) | Not(operand) | IsNull(operand) | Convert(operand):
-            return (operand,)
-        case Default(value, fallback):
-            return (value, fallback)
-        case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
-            return (left, right)
-        case Shift(date, _, amount):
-            return (date, amount)
-        case Choose(condition, then, otherwise):
-            return (condition, then, otherwise)
-        case Call(_, arguments):
-            return arguments
-        case Aggregate(_, term, _, items, condition, key):
-            return (term, items, *(part for part in (condition, key) if part is not None))
-        case ListOf(items):
-            return items
-        case RecordOf(fields):
-            return tuple(value for _, value in fields)
-
-
-def names(expr: Expr) -> Iterator[Name]:
-    """Find every variable that an expression mentions from outside: those it binds itself left out."""
-    match expr:
-        case Name():
-            yield expr
-        case Aggregate(_, _, variable, items):
-            yield from names(items)
-            inner = (part for part in parts(expr) if part is not items)
-            yield from (name for part in inner for name in names(part) if name.name != variable)
-        case _:
-            for part in parts(expr):
-                yield from names(part)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guard.procedure.expression import Scope, infer
+from guard.procedure.expression import infer
 from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.lattice import kind_text, takes, type_text
 from guard.procedure.listing import tools_of
 from guard.procedure.model import Always, Confirm, Effect, Invoke, Module, Say, ToolStep
+from guard.procedure.scope import Scope
 from guard.procedure.text import text
 from guard.procedure.types import ListType, RecordType, TextType
 from guard.procedure.wording import values

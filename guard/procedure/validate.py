@@ -11,7 +11,7 @@ from guard.procedure.callees import check_call, check_nesting
 from guard.procedure.clock import check_clock
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain, is_known
 from guard.procedure.examples import check_default, check_example
-from guard.procedure.expression import Scope, conversions, infer
+from guard.procedure.expression import conversions, infer
 from guard.procedure.faults import CUT, Faults, quoted, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, type_text
@@ -51,12 +51,14 @@ from guard.procedure.nodes import (
     Name,
     Negate,
     RecordOf,
+    parts,
 )
 from guard.procedure.plainly import unitless
 from guard.procedure.presence import Paths
 from guard.procedure.rules import check_rules
+from guard.procedure.scope import Scope
 from guard.procedure.tables import check_table
-from guard.procedure.text import binding, parts, text
+from guard.procedure.text import binding, text
 from guard.procedure.toolchecks import check_tool_step, check_tools
 from guard.procedure.types import (
     BoolType,

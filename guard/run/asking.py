@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from guard.dialect.lark import Level
 from guard.procedure.expected import Expected
-from guard.run import lines
+from guard.run import lines, varying
 from guard.run import policy as retry
 from guard.run.generation import Generation
 from guard.run.heeding import Heeding
@@ -42,7 +42,7 @@ def ask(
     """Go on from what is verified, in the way that the strategy and the tries so far call for."""
     assert progress.expected is not None, "there is nothing left to ask for"
     target, step = targets[following.upstream], progress.expected.path
-    tries = retry.tries(history.attempts, following.strategy, step, following.upstream)
+    tries = varying.tries(history.attempts, following.strategy, step, following.upstream)
     again = tries if Vary.PHRASING in policy.vary else 0
     by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
     made = opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by)
@@ -79,9 +79,9 @@ def ask(
         grammar=made.grammar,
         loosened=made.loosened,
         max_tokens=following.max_tokens if room is None else room,
-        temperature=retry.temperature(policy, asked, tries),
+        temperature=varying.temperature(policy, asked, tries),
         top_p=job.top_p,
-        seed=retry.seed(policy, job.seed, retry.draws(history.attempts, following.strategy)),
+        seed=varying.seed(policy, job.seed, varying.draws(history.attempts, following.strategy)),
         resume_from=step,
         model=target.model,
         last=retry.further(history.attempts, targets, here=following.upstream) is None,

@@ -16,24 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal
-from zlib import crc32
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
-from guard.errors import UpstreamError
 from guard.procedure.model import StepKind
 from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy, Target
 
-BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
-LONGEST_BACKOFF_S: Final = 8.0
-LONGEST_WAIT_S: Final = 10.0  # that a server may ask for where there is a further one to go to
-SPREAD: Final = 0.1  # of a wait that the server asked for
 TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
 SAME: Final = (
     3  # times that the same mistake is made at one step of one upstream, until that is the end of it
 )
-SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
 
 class Vary(StrEnum):
@@ -212,35 +205,6 @@ def blamed(attempt: Attempt, *, step: str, kind: StepKind, value: str, delivered
     )
 
 
-def pause(
-    policy: Policy,
-    error: UpstreamError,
-    faults: int,
-    *,
-    left_s: float | None = None,
-    further: bool = False,
-    herd: str = "",
-) -> float | None:
-    """Seconds to wait before the same generation is opened again after a fault; None: do not.
-
-    `faults` is how many this upstream has had in this run, the present one included; `left_s` is what is
-    left of the run's time (None: all of it), and a wait must fit into it; `further` says that there is
-    another upstream to go to. What the server asks for is never cut short. Runs that fail together wait
-    for different times, by what is in `herd`: back-off is cut by up to a half of it.
-    """
-    if not error.retryable or faults > policy.transport_retries:
-        return None
-    share = crc32(f"{herd} {faults}".encode()) / 2**32
-    asked = error.retry_after_s
-    if asked is None:
-        seconds = min(BACKOFF_S * 2.0 ** (faults - 1), LONGEST_BACKOFF_S) * (1 - share / 2)
-    elif further and asked > LONGEST_WAIT_S:
-        return None
-    else:
-        seconds = max(0.0, asked) * (1 + SPREAD * share)
-    return seconds if seconds < (policy.seconds if left_s is None else left_s) else None
-
-
 def damped(policy: Policy, retried: int) -> Policy:
     """Give the policy for a request that its client has sent so many times before.
 
@@ -249,77 +213,6 @@ def damped(policy: Policy, retried: int) -> Policy:
     if retried <= 0:
         return policy
     return replace(policy, transport_retries=max(0, policy.transport_retries - retried))
-
-
-def temperature(policy: Policy, asked: float | None, tries: int) -> float | None:
-    """Give the temperature of a generation after so many tries that were alike; `asked` is where it starts.
-
-    Where nobody asked for one it is the server's to choose, and is left to it.
-    """
-    if asked is None or Vary.TEMPERATURE not in policy.vary:
-        return asked
-    scheduled = policy.temperatures[min(tries, len(policy.temperatures) - 1)]
-    return asked if scheduled is None else max(asked, scheduled)
-
-
-def seed(policy: Policy, asked: int | None, retries: int) -> int | None:
-    """Give the seed of a generation: the client's for the first attempt, another one for each retry."""
-    asked = policy.seed if asked is None else asked
-    if asked is None or Vary.SEED not in policy.vary:
-        return asked
-    return asked + retries if asked + retries < SEEDS else asked - retries
-
-
-def draws(history: Sequence[Attempt], strategy: Strategy) -> int:
-    """Count the generations up to the one to be opened, itself included, that were to bring something new.
-
-    After a fault of the network the same is asked for with the same seed, and so it is behind a decision.
-    """
-    return sum(attempt.strategy in _DRAWN for attempt in history) + (strategy in _DRAWN)
-
-
-_DRAWN: Final = frozenset(
-    {
-        *(Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD),
-        *(Strategy.RESTART, Strategy.FALLBACK, Strategy.VOTE),
-    }
-)
-
-
-def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: int) -> int:
-    """Count the generations that were like one which is to be opened at a step.
-
-    A resume is like the generation that failed before it, told or not; a scaffolded line is not, it is
-    easier. After a fault of the network it is the one that could not end. All further votes are alike:
-    nothing went wrong that a wilder one could mend.
-    """
-    here = [a.strategy for a in history if (a.step, a.upstream) == (step, upstream)]
-    match strategy:
-        case Strategy.RESUME | Strategy.FEEDBACK:
-            return here.count(Strategy.RESUME) + here.count(Strategy.FEEDBACK) + 1
-        case Strategy.RESTART:
-            return here.count(Strategy.RESTART) + 1
-        case Strategy.SCAFFOLD:
-            return here.count(Strategy.SCAFFOLD)
-        case Strategy.VOTE:
-            return 1
-        case Strategy.TRANSPORT | Strategy.UNFORCED:
-            return _tries_before_fault(history, step, upstream)
-        case _:
-            return 0
-
-
-_SAME_AGAIN: Final = frozenset({Strategy.TRANSPORT, Strategy.UNFORCED})
-
-
-def _tries_before_fault(history: Sequence[Attempt], step: str, upstream: int) -> int:
-    for i in range(len(history) - 1, -1, -1):
-        attempt = history[i]
-        if (attempt.step, attempt.upstream) != (step, upstream):
-            break
-        if attempt.strategy not in _SAME_AGAIN:
-            return tries(history[:i], attempt.strategy, step, upstream)
-    return 0
 
 
 def further(

@@ -26,8 +26,7 @@ from typing import Final
 
 from guard.check.verdict import Violation
 from guard.errors import InvalidState
-from guard.run import endings
-from guard.run import policy as retry
+from guard.run import endings, varying
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -269,7 +268,7 @@ def _job(job: Job, policy: Policy, lane: int) -> Job:
     return replace(
         job,
         temperature=_temperature(policy, job.temperature, lane),
-        seed=retry.seed(policy, job.seed, lane * SEEDS_APART),
+        seed=varying.seed(policy, job.seed, lane * SEEDS_APART),
     )
 
 
@@ -278,4 +277,4 @@ def _targets(targets: Sequence[Target], policy: Policy, lane: int) -> tuple[Targ
 
 
 def _temperature(policy: Policy, asked: float | None, lane: int) -> float | None:
-    return retry.temperature(policy, asked, min(lane, 1))
+    return varying.temperature(policy, asked, min(lane, 1))

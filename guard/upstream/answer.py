@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from guard.upstream.capabilities import Api
 from guard.wire import sse
-from guard.wire.chat import read_error, text_of
+from guard.wire.chat import InBandError, Piece, read_error, text_of
+from guard.wire.responses import Events
+
+OK: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +36,19 @@ class Answer:
     @property
     def good(self) -> bool:
         """Whether it is an answer to the question."""
-        return self.status == 200 and not self.problem
+        return self.status == OK and not self.problem
 
 
-def read_answer(status: int, body: bytes) -> Answer:
+def read_answer(status: int, body: bytes, api: Api = Api.CHAT) -> Answer:
     """Read the whole body of an answer. Never raises."""
     streamed = body.lstrip()[:1] not in {b"{", b"<", b""}
     decoder = sse.Decoder()
     events = [*decoder.feed(body), *decoder.close()] if streamed else [body]
+    if api is Api.RESPONSES and status == OK:
+        return _response(events, streamed=streamed)
     pieces = [_object(event) for event in events if event != sse.DONE]
     errors = [error.message for event in events if (error := read_error(event)) is not None]
-    if status != 200 or errors:
+    if status != OK or errors:
         shown = body[:300].decode("utf-8", "replace")
         return Answer(status=status, problem=(errors[0][:300] if errors else shown) or "no reason given")
     choices = [choice for piece in pieces for choice in _choices(piece)]
@@ -57,6 +63,30 @@ def read_answer(status: int, body: bytes) -> Answer:
         finish_reason=str(reasons[-1]) if reasons else None,
         thoughts=frozenset(name for said in first for name in _thoughts(said)),
         problem="" if choices else "the answer has no choices",
+    )
+
+
+def _response(events: list[bytes], *, streamed: bool) -> Answer:
+    reader = Events()
+    told = [reader.read(event) for event in events if event != sse.DONE]
+    errors = [each.message for each in told if isinstance(each, InBandError)]
+    pieces = [each for each in told if isinstance(each, Piece)]
+    ends = [piece.finish_reason for piece in pieces if piece.finish_reason]
+    thoughts = {
+        str(kind).removeprefix("response.").removesuffix(".delta")
+        for kind in (_object(event).get("type") for event in events)
+        if str(kind).startswith("response.reasoning") and str(kind).endswith(".delta")
+    }
+    problem = errors[0][:300] if errors else "" if ends else "the answer is no response, or has no end"
+    return Answer(
+        status=OK,
+        text="".join(piece.text + "".join(text for _, text in piece.inputs) for piece in pieces),
+        streamed=streamed,
+        usage=any(piece.usage for piece in pieces),
+        choices=1,
+        finish_reason=ends[-1] if ends else None,
+        thoughts=frozenset(thoughts),
+        problem=problem,
     )
 
 

@@ -6,7 +6,7 @@ is missing, `unverified` names it: `stepguard upstream test` tells what holds on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,7 +15,8 @@ from typing import Any, Final
 from guard.dialect.json_schema import Patterns
 from guard.dialect.notation import Dialect
 from guard.run.messages import Target
-from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles, Thinking
+from guard.upstream.capabilities import Api, Backend, Echo, Place, Prefix, Roles, Thinking
+from guard.wire.responses import THOUGHTS
 
 _OPENAI: Final = Backend(
     kind="openai",
@@ -39,8 +40,22 @@ _O_SERIES: Final = replace(
 _GPT_5: Final = replace(
     _O_SERIES, models=("gpt-5*", "codex*"), grammar=Place.CUSTOM_TOOL, dialect=Dialect.LARK
 )
+# These have no chat completions, as the types that OpenAI publishes say (`ResponsesModel`).
+_O_PRO: Final = replace(
+    _O_SERIES,
+    models=("o1-pro*", "o3-pro*", "o3-deep-research*", "o4-mini-deep-research*"),
+    api=Api.RESPONSES,
+    unverified=frozenset({"grammar"}),
+)
+_GPT_5_PRO: Final = replace(
+    _GPT_5,
+    models=("gpt-5-pro*", "gpt-5.5-pro*", "gpt-5-codex*", "gpt-5.1-codex-max*", "gpt-5.6-cyber*"),
+    api=Api.RESPONSES,
+    unverified=frozenset({"grammar"}),
+)
 _OPENAI_ROWS: Final = (
     replace(_O_SERIES, models=("o1-mini*", "o1-preview*"), roles=Roles.NONE, grammar=None, dialect=None),
+    _O_PRO,
     _O_SERIES,
     replace(
         _OPENAI,
@@ -49,6 +64,7 @@ _OPENAI_ROWS: Final = (
         dialect=None,
         unverified=frozenset({"grammar"}),
     ),
+    _GPT_5_PRO,
     _GPT_5,
     _OPENAI,
 )
@@ -190,7 +206,32 @@ _GENERIC: Final = Backend(
 )
 _SCRIPTED: Final = Backend(kind="scripted", prefix=Prefix.TRAILING, roles=Roles.ANY, n=False)
 
-TABLE: Final[tuple[Backend, ...]] = (
+# The Responses API's own words, and what it has none for, whoever serves it.
+_IN_RESPONSES: Final[Mapping[str, Any]] = {
+    "prefix": Prefix.NONE,
+    "echo": Echo.NEVER,
+    "stream_options": False,
+    "max_tokens_field": "max_output_tokens",
+    "stop_field": None,
+    "seed_field": None,
+    "reasoning_fields": THOUGHTS,
+    "n": False,
+}
+
+# Where it is known that a grammar holds there, too.
+_GRAMMAR_IN_RESPONSES: Final = frozenset({"openai", "azure", "llama.cpp", "local"})
+
+
+def _in_its_api(row: Backend, said: Collection[str] = ()) -> Backend:
+    """Give a row in the words of its API, but for the columns that the operator has said."""
+    if row.api is Api.CHAT:
+        return row
+    words = {name: value for name, value in _IN_RESPONSES.items() if name not in said}
+    doubtful = frozenset() if row.kind in _GRAMMAR_IN_RESPONSES else frozenset({"grammar"})
+    return replace(row, **words, unverified=row.unverified - _IN_RESPONSES.keys() | doubtful)
+
+
+_ROWS: Final[tuple[Backend, ...]] = (
     *_OPENAI_ROWS,
     *_AZURE_ROWS,
     _LLAMA_CPP,
@@ -208,6 +249,7 @@ TABLE: Final[tuple[Backend, ...]] = (
     replace(_LLAMA_CPP, kind="local"),
     _SCRIPTED,
 )
+TABLE: Final[tuple[Backend, ...]] = tuple(map(_in_its_api, _ROWS))
 
 # The row of each kind for a model that no pattern names.
 BACKENDS: Final[Mapping[str, Backend]] = {row.kind: row for row in TABLE if not row.models}
@@ -216,9 +258,9 @@ BACKENDS: Final[Mapping[str, Backend]] = {row.kind: row for row in TABLE if not 
 def backend_for(kind: str, model: str = "", changes: Mapping[str, Any] | None = None) -> Backend:
     """Find the row for a model on a server of a kind, with what the operator says to the contrary."""
     name = _bare(model)
-    rows = (row for row in TABLE if row.kind == kind and any(fnmatchcase(name, each) for each in row.models))
+    rows = (row for row in _ROWS if row.kind == kind and any(fnmatchcase(name, each) for each in row.models))
     row = next(rows, BACKENDS[kind])
-    return replace(row, **changes) if changes else row
+    return _in_its_api(replace(row, **changes) if changes else row, changes or ())
 
 
 def target_for(kind: str, name: str, model: str, changes: Mapping[str, Any] | None = None) -> Target:

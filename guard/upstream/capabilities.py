@@ -12,13 +12,25 @@ from guard.dialect.notation import Dialect
 from guard.run.messages import Target
 
 
+class Api(StrEnum):
+    """Which of OpenAI's interfaces a server is asked by."""
+
+    CHAT = "chat"  # chat completions
+    RESPONSES = "responses"
+
+    @property
+    def path(self) -> str:
+        """Where requests go, below where the API begins."""
+        return "/responses" if self is Api.RESPONSES else "/chat/completions"
+
+
 class Place(StrEnum):
     """Where in the request a grammar goes."""
 
     GRAMMAR = "grammar"  # the field `grammar`
     STRUCTURED_OUTPUTS = "structured_outputs"  # `structured_outputs: {grammar | regex | json: ...}`
     EBNF = "ebnf"  # the field `ebnf`, for a regular expression `regex`
-    RESPONSE_FORMAT = "response_format"  # `{type: grammar | json_schema, ...}`
+    RESPONSE_FORMAT = "response_format"  # `{type: grammar | json_schema, ...}`; in responses `text.format`
     CUSTOM_TOOL = "custom_tool"  # the input format of a tool that must be called: the trace is its input
 
 
@@ -90,7 +102,8 @@ class Thinking(StrEnum):
 class Backend:
     """One row: a kind of server or, where `models` says so, some models of one.
 
-    `models`: patterns of model names in small letters, without the path in front. `grammar` and `dialect`:
+    `models`: patterns of model names in small letters, without the path in front. `api`: how it is asked; in
+    the words of chat completions, of which the others are made. `grammar` and `dialect`:
     where a grammar goes and in which notation; both None: it takes none. `ignores_bad`: the notations in
     which it takes a text that is no grammar and answers as if there was none. `patterns`: what it makes of
     those in a JSON schema. `echo`: of the prefix.
@@ -108,6 +121,7 @@ class Backend:
 
     kind: str
     models: tuple[str, ...] = ()
+    api: Api = Api.CHAT
     grammar: Place | None = None
     dialect: Dialect | None = None
     ignores_bad: frozenset[Dialect] = frozenset()
@@ -163,7 +177,9 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
     elif dialect not in HELD[place]:
         held = ", ".join(HELD[place])
         yield "dialect", f"{place} holds {held}, found {dialect or 'none'}"
-    if place is Place.CUSTOM_TOOL and backend.prefix is not Prefix.NONE:
+    if backend.api is Api.RESPONSES:
+        yield from _not_in_responses(backend)
+    elif place is Place.CUSTOM_TOOL and backend.prefix is not Prefix.NONE:
         yield (
             "prefix",
             "the input of a tool cannot be begun for the model: write `none`, or another `grammar`",
@@ -183,9 +199,23 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
     needed = {"model", "messages", "stream", backend.max_tokens_field, *_FIELDS.get(place, ())}
     if backend.prefix is Prefix.CONTINUE:
         needed |= _CONTINUING
+    if backend.api is Api.RESPONSES:
+        needed |= {"input", *(("text",) if place is Place.RESPONSE_FORMAT else ())}
     for name in sorted(backend.refuses & needed):
         yield "refuses", f"no request can do without {name!r}"
     yield from _taken(backend)
+
+
+def _not_in_responses(backend: Backend) -> Iterator[tuple[str, str]]:
+    """Say what the Responses API has no word for."""
+    if backend.prefix is not Prefix.NONE:
+        yield "prefix", "the Responses API goes on from no prefix: write `none`, or `api: chat`"
+    if backend.grammar is Place.RESPONSE_FORMAT and backend.dialect is not Dialect.JSON_SCHEMA:
+        yield "dialect", "in the Responses API `response_format` holds json_schema only"
+    if backend.stream_options:
+        yield "stream_options", "the Responses API tells the usage unasked: write `false`"
+    if backend.n:
+        yield "n", "the Responses API gives one answer: write `false`"
 
 
 def _taken(backend: Backend) -> Iterator[tuple[str, str]]:

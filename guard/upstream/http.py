@@ -117,6 +117,8 @@ class HttpUpstream:
         forced = command.grammar is not None
         members = forced and backend.dialect is Dialect.JSON_SCHEMA
         reader = AnswerReader(
+            api=backend.api,
+            most=command.max_tokens,
             prefix=command.prefix,
             prompt_tokens=sum(len(text_of(message)) for message in command.messages) // 4,
             token_per_chunk=backend.token_per_chunk,
@@ -194,7 +196,7 @@ class HttpUpstream:
         headers += self._authorization(client)
         if backend.closes_after_stream:
             headers.append(("connection", "close"))
-        response = await self._post(asked, headers)
+        response = await self._post(backend.api.path, asked, headers)
         if response.status == 200:
             return response
         try:
@@ -203,14 +205,14 @@ class HttpUpstream:
             response.close()
         raise of_status(response.status, response.headers, self._redacted(found))
 
-    async def _post(self, asked: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
+    async def _post(self, path: str, asked: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
         """Post, and once more where a pooled connection turns out to have been closed by the server."""
         timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s)
         while True:
             connection = SimpleNamespace(reused=False)
             try:
                 return await self._pool().post(
-                    self.url("/chat/completions"),
+                    self.url(path),
                     data=_payload(asked),
                     headers=headers,
                     timeout=timeout,

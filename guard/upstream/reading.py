@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, UpstreamStatusError
 from guard.run.messages import Ended, Text, Usage
+from guard.upstream.capabilities import Api
 from guard.wire import sse
 from guard.wire.chat import REASONING, InBandError, Piece, WireUsage, read_piece
+from guard.wire.responses import Events
 from guard.wire.steps import Steps
 from guard.wire.thinking import Thinking
 
@@ -24,7 +27,8 @@ class AnswerReader:
     Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
     `members`: the steps are asked for as members of a JSON object, and read back as lines. What is written
-    into a tool that takes a text is read as if it was said.
+    into a tool that takes a text is read as if it was said. `api`: in which form the answer comes; `most`:
+    how many tokens it may have.
 
     `reasoning`: fields that hold thoughts, beside the usual ones. Thoughts that the model writes in tags in
     front of its trace are taken out, too; not where it goes on from a `prefix`. `thinks`: it has begun with
@@ -38,6 +42,8 @@ class AnswerReader:
     def __init__(
         self,
         *,
+        api: Api = Api.CHAT,
+        most: int | None = None,
         prefix: str = "",
         prompt_tokens: int = 0,
         token_per_chunk: bool = False,
@@ -64,7 +70,14 @@ class AnswerReader:
         self._tokens = 0
         self._unsaid = 0  # tokens of what is not told as text (yet)
         self._thinking = None if prefix else Thinking(begun=thinks)
-        self._reasoning = (*reasoning, *REASONING)
+        # The last event of a response says all that there is to say of its end.
+        self._ends_itself = api is Api.RESPONSES
+        self._most = most
+        self._piece = (
+            Events(reasoning).read
+            if self._ends_itself
+            else partial(read_piece, reasoning=(*reasoning, *REASONING))
+        )
         self._thought_tokens = 0
         self._required, self._tool, self._thoughtless = required, tool, thoughtless
         self._thought = False
@@ -127,7 +140,13 @@ class AnswerReader:
         """Give the finish reason as it is for a text: a call that is whole is all that was asked for."""
         if self._steps is not None and self._steps.cut:
             return "length"  # within a member, whatever the server says
+        if self._ends_itself and self.finish_reason == "stop" and self._full():
+            return "length"  # llama.cpp calls it completed
         return "stop" if self._spoken.called and self.finish_reason == "tool_calls" else self.finish_reason
+
+    def _full(self) -> bool:
+        written = None if self._usage is None else self._usage.completion_tokens
+        return self._most is not None and written is not None and written >= self._most
 
     def _sniff(self, data: bytes) -> bytes:
         """See by its first character what this is: content types are often wrong."""
@@ -150,13 +169,17 @@ class AnswerReader:
                 self.over = True
                 texts += self._rest()
                 break
-            match read_piece(chunk, self._reasoning):
+            match self._piece(chunk):
                 case Piece() as piece:
                     texts += self._take(piece)
+                    if self._ends_itself and self.finish_reason is not None:
+                        self.over = True
+                        texts += self._rest()
                 case InBandError() as error:
                     self._fault_of(error)
                 case None:
-                    self._fail(f"this is no chunk of a chat completion: {shown(chunk)}")
+                    known = "event of a response" if self._ends_itself else "chunk of a chat completion"
+                    self._fail(f"this is no {known}: {shown(chunk)}")
         return texts
 
     def _take(self, piece: Piece) -> list[Text]:
@@ -224,7 +247,8 @@ class AnswerReader:
             return "the answer is empty"
         if self._decoder.cut:
             return "the answer broke off in the middle of a chunk"
-        return "the answer ended without a finish reason and without [DONE]"
+        last = "its last event" if self._ends_itself else "a finish reason and without [DONE]"
+        return f"the answer ended without {last}"
 
     def _fault_of(self, error: InBandError) -> None:
         self._fault(status_error(error.status or 500, f"it reported an error: {error.message[:500]}"))

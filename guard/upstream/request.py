@@ -10,7 +10,8 @@ import orjson
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
 from guard.run.messages import Message, Open
-from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, Thinking
+from guard.upstream.capabilities import HELD, Api, Backend, Place, Prefix, Roles, Thinking
+from guard.upstream.responses import in_responses
 from guard.wire.chat import text_of
 
 TOOL: Final = "trace"  # the custom tool whose input the trace is, and the name of the schema
@@ -42,17 +43,26 @@ def body(backend: Backend, command: Open, *, model: str, extra: Mapping[str, obj
     if command.grammar is not None:
         ours |= _placed(backend, command.grammar) | _joined(extra, backend.with_grammar)
     said = {name: value for name, value in ours.items() if value is not None}
-    return {
-        name: value
-        for name, value in {**extra, **backend.fixed, **said}.items()
-        if name not in backend.refuses
-    }
+    chat = _allowed(backend, {**extra, **backend.fixed, **said})
+    if backend.api is Api.CHAT:
+        return chat
+    # Else each response would be kept there, whether it was cut or not.
+    return _allowed(backend, {"store": False} | in_responses(chat))
 
 
-def grammar_fields(place: Place, dialect: Dialect, text: str) -> dict[str, object]:
+def _allowed(backend: Backend, asked: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in asked.items() if name not in backend.refuses}
+
+
+def grammar_fields(place: Place, dialect: Dialect, text: str, api: Api = Api.CHAT) -> dict[str, object]:
     """Give the fields that hold a server to a grammar. Raises `InvalidState` where the place cannot."""
     if dialect not in HELD[place]:
         raise InvalidState(f"{place} cannot hold {dialect}")
+    fields = _fields(place, dialect, text)
+    return fields if api is Api.CHAT else in_responses(fields)
+
+
+def _fields(place: Place, dialect: Dialect, text: str) -> dict[str, object]:
     match place:
         case Place.GRAMMAR:
             return {"grammar": text}

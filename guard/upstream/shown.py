@@ -10,6 +10,7 @@ from guard.upstream.capabilities import Backend
 
 # The columns, each with what it is called.
 COLUMNS: Mapping[str, str] = {
+    "api": "API",
     "grammar": "grammar: notation",
     "ignores_bad": "bad ones ignored",
     "patterns": "patterns",

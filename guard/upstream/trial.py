@@ -15,9 +15,9 @@ from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError, UpstreamTimeout
 from guard.run.messages import Message, Open, Strategy
 from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, SHORT, NoClient, goes_on
-from guard.upstream.answer import Answer, read_answer
+from guard.upstream.answer import OK, Answer, read_answer
 from guard.upstream.base import Passage, PassageAnswer, Upstream
-from guard.upstream.capabilities import HELD, Backend, Echo, Place, Prefix, Roles, Thinking
+from guard.upstream.capabilities import HELD, Api, Backend, Echo, Place, Prefix, Roles, Thinking
 from guard.upstream.request import body as body_of
 
 REQUEST_S: Final = 120.0  # for one request
@@ -25,7 +25,6 @@ MAX_ANSWER_BYTES: Final = 1024 * 1024
 LONG: Final = 400  # tokens of an answer that is cut
 THOUGHTFUL: Final = 2_000  # tokens of an answer of a model that thinks first
 REFUSED_KEY: Final = frozenset({401, 403})
-OK: Final = 200
 BUSY: Final = frozenset({0, 429, 503})
 PAUSES_S: Final = (0.5, 5.0)  # before a server that was busy is asked again
 UNKNOWN: Final = "cannot be seen"
@@ -91,14 +90,14 @@ class Trial:
     async def _once(self, sent: Mapping[str, object]) -> Answer:
         data = b""
         try:
-            async with self._passed(_chat(sent)) as answer:
+            async with self._passed(_asked(self.row.api, sent)) as answer:
                 async for piece in answer.body:
                     data += piece
                     if len(data) > MAX_ANSWER_BYTES:
                         break
         except UpstreamError as error:
             return Answer(status=0, problem=error.message)
-        return read_answer(answer.status, data)
+        return read_answer(answer.status, data, self.row.api)
 
     @asynccontextmanager
     async def _passed(self, passage: Passage) -> AsyncIterator[PassageAnswer]:
@@ -205,7 +204,7 @@ class Trial:
     async def _prefix(self) -> None:
         """Have something continued, in the way of the row and, where that fails, in the others."""
         ways = [self.row.prefix, *(way for way in _WAYS if way is not self.row.prefix)]
-        if self.row.grammar is Place.CUSTOM_TOOL:
+        if self.row.grammar is Place.CUSTOM_TOOL or self.row.api is Api.RESPONSES:
             ways = ways[:1]
         found, refused = Prefix.NONE, False
         for way in ways:
@@ -295,6 +294,9 @@ class Trial:
         )
 
     async def _n(self) -> None:
+        if self.row.api is Api.RESPONSES:
+            self._say("n", "not tried", "no")
+            return
         answer = await self._ask(self.row, self._open(_user("Say hello.")), n=2, stream=False)
         able = answer.good and answer.choices == 2
         self._say("n", _yes(able), _yes(self.row.n), {} if able == self.row.n else {"n": able})
@@ -334,7 +336,8 @@ class Trial:
         command = replace(command, max_tokens=LONG) if cut else command
         started, first = perf_counter(), None
         try:
-            async with self._passed(_chat(body_of(self.row, command, model=self.model, extra={}))) as answer:
+            sent = body_of(self.row, command, model=self.model, extra={})
+            async with self._passed(_asked(self.row.api, sent)) as answer:
                 async for _ in answer.body:
                     first = first or perf_counter() - started
                     if cut:
@@ -357,9 +360,9 @@ def overrides(findings: Sequence[Finding]) -> dict[str, object]:
     return written
 
 
-def _chat(sent: Mapping[str, object]) -> Passage:
+def _asked(api: Api, sent: Mapping[str, object]) -> Passage:
     headers = (("content-type", "application/json"),)
-    return Passage(method="POST", path="/chat/completions", headers=headers, body=orjson.dumps(sent))
+    return Passage(method="POST", path=api.path, headers=headers, body=orjson.dumps(sent))
 
 
 def _user(text: str) -> Message:
@@ -377,7 +380,7 @@ def _ways_out(row: Backend) -> Iterator[dict[str, Any]]:
     ways: list[dict[str, Any]] = [
         {"stream_options": False},
         {"roles": Roles.NONE},
-        {"max_tokens_field": other},
+        *([{"max_tokens_field": other}] if row.api is Api.CHAT else []),
         {"refuses": row.refuses | {"temperature"}, "temperature": None},
     ]
     yield from (way for way in ways if any(getattr(row, name) != value for name, value in way.items()))

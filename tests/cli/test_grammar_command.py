@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from guard.cli import main
-from guard.cli.grammar import CONTINUED, DIALECTS
+from guard.cli.grammar import APIS, CONTINUED, DIALECTS
 from guard.dialect.lark import Level
 from guard.procedure.execute import reference
 from guard.procedure.load import load
@@ -50,7 +50,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openai"])
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name not in APIS])
 @pytest.mark.parametrize("after", [0, 4])
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
 @pytest.mark.parametrize("prefill", [True, False])
@@ -85,11 +85,12 @@ def test_the_notation_says_whether_the_server_goes_on_from_a_prefix(
         assert bool(found["prefix"]) is (dialect in CONTINUED)
 
 
-def test_openai_gets_the_fields_of_its_request(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("dialect", APIS)
+def test_openai_gets_the_fields_of_its_request(capsys: pytest.CaptureFixture[str], dialect: str) -> None:
     command = opened(CHAIN, 0, TARGET_OF_GPT_5, Level.OPERANDS)
-    row = backend_for("openai", "gpt-5")
+    row = backend_for("openai", "gpt-5", {"api": APIS[dialect]})
     sent = body(row, command, model="gpt-5", extra={})
-    found = json.loads(printed(capsys, str(CHAIN), "--dialect", "openai"))
+    found = json.loads(printed(capsys, str(CHAIN), "--dialect", dialect))
     assert set(found) == {"tools", "tool_choice", "parallel_tool_calls"}
     assert found == {name: sent[name] for name in found}
 

@@ -19,7 +19,7 @@ from guard.config.settings import AzureUpstream, HttpUpstream
 from guard.dialect.notation import Dialect
 from guard.errors import ConfigError
 from guard.upstream.backends import BACKENDS, backend_for
-from guard.upstream.capabilities import Backend, Echo, Place, Prefix, Roles, Thinking
+from guard.upstream.capabilities import Api, Backend, Echo, Place, Prefix, Roles, Thinking
 from guard.upstream.http import HttpUpstream as Served
 from guard.upstream.request import body
 from tests.upstream.servers import opening
@@ -81,6 +81,21 @@ def test_every_column_but_those_of_our_own_can_be_said_otherwise() -> None:
         ({"reasoning_fields": ["thoughts"]}, {"reasoning_fields": ("thoughts",)}),
         ({"n": False, "usage": False, "stream_options": False}, {"n": False, "usage": False}),
         ({"temperature": 0.5}, {"temperature": 0.5}),
+        (
+            {"api": "responses"},
+            {
+                "api": Api.RESPONSES,
+                "prefix": Prefix.NONE,
+                "echo": Echo.NEVER,
+                "stream_options": False,
+                "max_tokens_field": "max_output_tokens",
+                "stop_field": None,
+                "seed_field": None,
+                "reasoning_fields": ("reasoning_text", "reasoning_summary_text"),
+                "n": False,
+                "unverified": frozenset({"grammar"}),
+            },
+        ),
         (
             {"prefix": "none", "thinks": True, "thinking": "inside"},
             {"prefix": Prefix.NONE, "echo": Echo.NEVER, "thinks": True, "thinking": Thinking.INSIDE},
@@ -163,6 +178,45 @@ def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dic
         ({"base_url": "http://h:99999/v1"}, "base_url", "expected a URL"),
         ({"base_url": "http://[h/v1"}, "base_url", "expected a URL"),
         ({"base_url": "http://h/v1/chat/completions"}, "base_url", "leave out /chat/completions"),
+        ({"base_url": "http://h/v1/responses/"}, "base_url", "leave out /responses"),
+        ({"capabilities": {"api": "response"}}, "capabilities.api", "did you mean 'responses'"),
+        (
+            {"capabilities": {"api": "responses", "prefix": "trailing"}},
+            "capabilities.prefix",
+            "from no prefix",
+        ),
+        ({"capabilities": {"api": "responses", "n": True}}, "capabilities.n", "gives one answer"),
+        (
+            {"capabilities": {"api": "responses", "stream_options": True}},
+            "capabilities.stream_options",
+            "tells the usage unasked",
+        ),
+        (
+            {"kind": "fireworks", "capabilities": {"api": "responses"}},
+            "capabilities",
+            "`response_format` holds json_schema only",
+        ),
+        (
+            {"kind": "openai", "model": "gpt-4o", "capabilities": {"api": "responses", "refuses": "text"}},
+            "capabilities.refuses",
+            "without 'text'",
+        ),
+        (
+            {"capabilities": {"api": "responses", "refuses": "input"}},
+            "capabilities.refuses",
+            "without 'input'",
+        ),
+        (
+            {
+                "kind": "azure",
+                "deployment": "d",
+                "base_url": "http://h/openai",
+                "api_version": "2025-01-01-preview",
+                "model": "gpt-5-codex",
+            },
+            "deployment",
+            "not below a deployment",
+        ),
         ({"kind": "deepseek"}, "base_url", "only below /beta"),
         ({"kind": "azure", "deployment": "d", "base_url": "http://h/openai"}, "deployment", "api_version"),
         (
@@ -198,6 +252,7 @@ def test_each_has_its_line(tmp_path: Path) -> None:
 
 
 COLUMNS: dict[str, st.SearchStrategy[Any]] = {
+    "api": st.sampled_from([api.value for api in Api]),
     "grammar": st.sampled_from([*(place.value for place in Place), "none"]),
     "dialect": st.sampled_from([dialect.value for dialect in Dialect]),
     "prefix": st.sampled_from([prefix.value for prefix in Prefix]),
@@ -219,7 +274,7 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
 
 @given(
     kind=st.sampled_from(sorted(BACKENDS)),
-    model=st.sampled_from(["m", "gpt-5", "o3", "gpt-4", "gemma-2-9b-it"]),
+    model=st.sampled_from(["m", "gpt-5", "gpt-5-codex", "o3", "gpt-4", "gemma-2-9b-it"]),
     said=st.fixed_dictionaries({}, optional=COLUMNS),
 )
 def test_what_is_not_refused_can_be_asked(kind: str, model: str, said: dict[str, Any]) -> None:
@@ -240,7 +295,7 @@ def test_what_is_not_refused_can_be_asked(kind: str, model: str, said: dict[str,
     assert row.refuses & {"messages", "model"} == set()
     assert ("stream_options" in sent) is row.stream_options
     assert json.dumps(sent).count("system") == (row.roles in {Roles.ANY, Roles.SYSTEM})
-    messages: Any = sent["messages"]
+    messages: Any = sent["messages" if row.api is Api.CHAT else "input"]
     assert (messages[-1]["role"] == "assistant") is row.prefill
     without = body(row, replace(command, grammar=None), model=model, extra={"user": "ann"})
     assert (set(sent) > set(without)) is (text is not None)
@@ -282,3 +337,15 @@ def test_a_deployment_is_below_the_address(tmp_path: Path) -> None:
     )
     assert str(upstream.url("/files?limit=2")).endswith("/files?limit=2&api-version=2025-01-01-preview")
     assert upstream.target.dialect is Dialect.LARK
+
+
+def test_what_an_operator_says_of_the_api_counts_for_every_model(tmp_path: Path) -> None:
+    """Also of a model that OpenAI has in the other one only: somebody else may serve it."""
+    upstream = served(tmp_path, kind="openai", model="gpt-5-codex", capabilities={"api": "chat"})
+    row = upstream.backend_for("")
+    assert (row.api, row.max_tokens_field, row.seed_field) == (Api.CHAT, "max_completion_tokens", "seed")
+    assert served(tmp_path, kind="openai", model="gpt-5-codex").backend_for("").api is Api.RESPONSES
+    upstream = served(tmp_path, kind="openai", model="", capabilities={"api": "responses"})
+    assert {upstream.backend_for(model).api for model in ("gpt-4o", "gpt-5", "o3")} == {Api.RESPONSES}
+    bounded = served(tmp_path, capabilities={"api": "responses", "seed_field": "seed"}).backend_for("")
+    assert (bounded.seed_field, bounded.stop_field) == ("seed", None)

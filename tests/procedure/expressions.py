@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from guard.procedure.expression import Scope
 from guard.procedure.load import parse
 from guard.procedure.model import Hit, Parameter, RangeCell, Return, Row, Table
 from guard.procedure.nodes import (
@@ -31,6 +30,7 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
+from guard.procedure.scope import Scope
 from guard.procedure.types import (
     NULL,
     BoolType,

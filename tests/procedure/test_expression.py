@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from guard.errors import InvalidState
 from guard.procedure.evaluate import compiled
 from guard.procedure.expected import UNKNOWN, Hole, Working
-from guard.procedure.expression import Scope, infer
+from guard.procedure.expression import infer
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import join, takes, type_text
 from guard.procedure.model import Numbers
-from guard.procedure.nodes import Expr, Literal
+from guard.procedure.nodes import Expr, Literal, names
 from guard.procedure.numbers import decimals_of
 from guard.procedure.passes import Env
-from guard.procedure.text import names, text
+from guard.procedure.scope import Scope
+from guard.procedure.text import text
 from guard.procedure.types import (
     BoolType,
     DatetimeType,

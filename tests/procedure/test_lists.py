@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.procedure.evaluate import Compiled, compiled
-from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lists import key_of
 from guard.procedure.passes import Env
+from guard.procedure.scope import Scope
 from guard.procedure.types import DecimalType, FieldType, IntType, ListType, RecordType, StringType
 from guard.procedure.values import LIST_LENGTH, equal
 from tests.procedure.expressions import read

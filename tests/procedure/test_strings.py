@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.procedure.evaluate import Compiled, compiled
-from guard.procedure.expression import Scope
 from guard.procedure.functions import EvaluationError
+from guard.procedure.scope import Scope
 from guard.procedure.types import IntType, ListType, StringType, TextType
 from guard.procedure.values import STRING_LENGTH
 from tests.procedure.expressions import read

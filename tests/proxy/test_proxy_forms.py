@@ -5,19 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from llguidance import LLMatcher, LLTokenizer
+from llguidance import LLMatcher
 
+from tests.proxy.forms import (
+    LINES,
+    WRONG,
+    Asked,
+    Indented,
+    Members,
+    Ollama,
+    Openai,
+    Responses,
+    Written,
+    asked,
+    report_of,
+    said_in,
+)
 from tests.proxy.running import (
     BODY,
-    BOUND,
     CHAIN,
-    Reply,
     behind,
     policy,
     read_chunks,
@@ -26,192 +36,19 @@ from tests.proxy.running import (
     run,
     running,
 )
-from tests.upstream.servers import DONE, Connection, chunked, event, serving, whole
+from tests.upstream.servers import Connection, chunked, serving, whole
 
-LINES: Final = CHAIN.splitlines(keepends=True)
-USAGE: Final = {"prompt_tokens": 400, "completion_tokens": 90, "total_tokens": 490}
-WRONG: Final = [*LINES[:3], "4 s4 = 13 + 5 = 19\n", *LINES[4:]]
-
-
-@dataclass(frozen=True)
-class Written:
-    """One answer of the model: lines of the trace, how it ends, and whether the connection does before that."""
-
-    lines: Sequence[str]
-    finish_reason: str | None = None  # the usual one
-    breaks: bool = False
-
-    @property
-    def cut(self) -> bool:
-        return self.breaks or self.finish_reason is not None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A request as the server has it."""
-
-    text: str
-
-    @property
-    def body(self) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.text)
-        return body
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = self.body["response_format"]["json_schema"]["schema"]
-        return schema
-
-
-class Openai:
-    """Speaks as OpenAI's chat completions do when a custom tool is forced."""
-
-    kind = "openai"
-    model = "gpt-5-mini"
-    finish_reason = "tool_calls"
-
-    def grammar(self, asked: Asked) -> str:
-        (tool,) = asked.body["tools"]
-        return LLMatcher.grammar_from_lark(tool["custom"]["format"]["grammar"]["definition"])
-
-    def text(self, asked: Asked, written: Written) -> str:
-        procedure, nonce = re.findall(r"@begin (\S+) ([0-9a-f]{6})", asked.text)[-1]
-        begin = f"@begin {procedure} {nonce}\n" if written.lines[0].startswith("1 ") else ""
-        return f"{begin}{''.join(written.lines)}" + ("" if written.cut else f"@end {nonce}\n")
-
-    def events(self, text: str) -> list[bytes]:
-        custom = {"name": "trace", "input": ""}
-        call = {"index": 0, "id": "call_7", "type": "custom", "custom": custom}
-        more = {"index": 0, "id": None, "type": None, "function": None}
-        pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
-        deltas: list[dict[str, Any]] = [
-            {"role": "assistant", "content": None, "refusal": None},
-            {"tool_calls": [call]},
-            *({"tool_calls": [more | {"custom": {"name": None, "input": piece}}]} for piece in pieces),
-        ]
-        return list(map(self.chunk, deltas))
-
-    def chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        known = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5-mini"}
-        extra = {"service_tier": "default", "system_fingerprint": None, "usage": None, "obfuscation": "x1"}
-        return event(known | extra | {"choices": [choice]})
-
-
-class Ollama:
-    """Speaks as Ollama's compatible endpoint does with a schema in `response_format`."""
-
-    kind = "ollama"
-    model = "llama3.2"
-    finish_reason = "stop"
-    indent: int | None = None
-
-    def grammar(self, asked: Asked) -> str:
-        return LLMatcher.grammar_from_json_schema(asked.schema)
-
-    def text(self, asked: Asked, written: Written) -> str:
-        members = {}
-        for line in written.lines:
-            name = next(name for name in asked.schema["properties"] if line.startswith(name))
-            members[name] = line.removeprefix(name).rstrip("\n")
-        text = json.dumps(members, indent=self.indent)
-        return text[: text.rindex('"')] if written.cut else text
-
-    def events(self, text: str) -> list[bytes]:
-        return [self.chunk({"content": text[at : at + 5]}) for at in range(0, len(text), 5)]
-
-    def chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
-        delta = {"role": "assistant", "content": ""} | delta
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        known = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "llama3.2"}
-        return event(known | {"system_fingerprint": "fp_ollama", "choices": [choice]})
-
-
-class Indented(Ollama):
-    indent = 2
-
-
-Form = Openai | Ollama
-both = pytest.mark.parametrize("form", [Openai(), Ollama(), Indented()], ids=["tool", "members", "indented"])
+both = pytest.mark.parametrize(
+    "form",
+    [Openai(), Ollama(), Indented(), Responses(), Members()],
+    ids=["tool", "members", "indented", "responses", "members in responses"],
+)
 streamed = pytest.mark.parametrize("stream", [False, True])
-
-
-@dataclass
-class Heard:
-    """What the server was asked, and how much of what its model wrote the grammar did not allow."""
-
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-
-    def messages(self, position: int) -> list[dict[str, Any]]:
-        messages: list[dict[str, Any]] = self.requests[position]["messages"]
-        return messages
-
-    def hold(self, grammar: str, text: str) -> None:
-        taken = LLMatcher(LLTokenizer("byte"), grammar).try_consume_tokens(list(text.encode()))
-        self.refused += [rest] if (rest := text.encode()[taken:].decode()) else []
-
-
-def asked(
-    tmp_path: Path,
-    form: Form,
-    *answers: Written | bytes,
-    stream: bool = False,
-    config: str = BOUND,
-    body: dict[str, Any] | None = None,
-) -> tuple[Reply, Heard]:
-    """Ask a service in front of a server that gives these answers in turn, or what else comes in their stead."""
-    heard = Heard()
-
-    async def behave(connection: Connection) -> None:
-        while True:
-            heard.requests.append(await connection.request())
-            answer = answers[min(len(heard.requests), len(answers)) - 1]
-            if isinstance(answer, bytes):
-                await connection.send(answer)
-                continue
-            told = Asked(connection.body.decode())
-            text = form.text(told, answer)
-            heard.hold(form.grammar(told), text)
-            events = form.events(text)
-            if answer.breaks:
-                await connection.stream(*events, end=False)
-                return connection.reset()
-            end = form.chunk({}, answer.finish_reason or form.finish_reason)
-            usage = event({"id": "chatcmpl-1", "choices": [], "usage": USAGE})
-            await connection.stream(*events, end, usage, DONE)
-
-    async def ask() -> Reply:
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, kind=form.kind, model=form.model, config=config)
-            async with running(service) as endpoint:
-                return await endpoint.post({**(body or BODY), "stream": stream})
-
-    reply = run(ask())
-    assert heard.refused == []
-    return reply, heard
-
-
-def report_of(reply: Reply, *, stream: bool) -> dict[str, Any]:
-    report: dict[str, Any] = (reply.events[-1] if stream else reply.json)["stepguard"]
-    return report
-
-
-def said_in(reply: Reply, *, stream: bool) -> tuple[str, str]:
-    """The steps and the answer as a client has them."""
-    if not stream:
-        message = reply.json["choices"][0]["message"]
-        return message["reasoning_content"], message["content"]
-    deltas = [choice["delta"] for one in reply.events for choice in one["choices"]]
-    steps, answer = (
-        "".join(delta.get(name) or "" for delta in deltas) for name in ("reasoning_content", "content")
-    )
-    return steps, answer
 
 
 @both
 @streamed
-def test_a_faithful_trace_is_accepted_at_once(tmp_path: Path, form: Form, stream: bool) -> None:
+def test_a_faithful_trace_is_accepted_at_once(tmp_path: Path, form: Openai, stream: bool) -> None:
     reply, heard = asked(tmp_path, form, Written(LINES), stream=stream)
     assert reply.status == 200
     assert said_in(reply, stream=stream) == (CHAIN, "38")
@@ -224,7 +61,7 @@ def test_a_faithful_trace_is_accepted_at_once(tmp_path: Path, form: Form, stream
 
 @both
 @streamed
-def test_a_wrong_value_is_cut_and_the_rest_is_asked_for(tmp_path: Path, form: Form, stream: bool) -> None:
+def test_a_wrong_value_is_cut_and_the_rest_is_asked_for(tmp_path: Path, form: Openai, stream: bool) -> None:
     reply, heard = asked(tmp_path, form, Written(WRONG), Written(LINES[3:]), stream=stream)
     assert said_in(reply, stream=stream) == (CHAIN, "38")
     report = report_of(reply, stream=stream)
@@ -238,7 +75,7 @@ def test_a_wrong_value_is_cut_and_the_rest_is_asked_for(tmp_path: Path, form: Fo
 
 
 @both
-def test_an_answer_that_was_cut_off_is_gone_on_with(tmp_path: Path, form: Form) -> None:
+def test_an_answer_that_was_cut_off_is_gone_on_with(tmp_path: Path, form: Openai) -> None:
     cut = Written([*LINES[:3], "4 s4 = 13 + 5 = 1"], finish_reason="length")
     reply, _ = asked(tmp_path, form, cut, Written(LINES[3:]))
     assert said_in(reply, stream=False) == (CHAIN, "38")
@@ -248,7 +85,7 @@ def test_an_answer_that_was_cut_off_is_gone_on_with(tmp_path: Path, form: Form) 
 
 @both
 def test_a_connection_that_breaks_off_is_made_again_and_what_stood_is_kept(
-    tmp_path: Path, form: Form
+    tmp_path: Path, form: Openai
 ) -> None:
     broken = Written([*LINES[:3], "4 s4 = 13 + 5 = 1"], breaks=True)
     config = policy("transport_retries: 1")
@@ -260,7 +97,7 @@ def test_a_connection_that_breaks_off_is_made_again_and_what_stood_is_kept(
 
 
 @both
-def test_an_error_of_the_server_is_the_clients(tmp_path: Path, form: Form) -> None:
+def test_an_error_of_the_server_is_the_clients(tmp_path: Path, form: Openai) -> None:
     error = {"message": "Unsupported value", "type": "invalid_request_error", "param": "tools", "code": None}
     refused = whole("401 Unauthorized", json.dumps({"error": error}).encode())
     reply, _ = asked(tmp_path, form, refused)
@@ -296,7 +133,7 @@ def test_the_schema_has_the_lines_in_order_and_the_last_words_show_the_first(tmp
 
 
 @both
-def test_a_clients_own_tools_are_refused(tmp_path: Path, form: Form) -> None:
+def test_a_clients_own_tools_are_refused(tmp_path: Path, form: Openai) -> None:
     tool = {"type": "custom", "custom": {"name": "mine"}}
     reply, heard = asked(tmp_path, form, Written(LINES), body={**BODY, "tools": [tool]})
     assert (reply.status, reply.error["param"]) == (400, "tools")
@@ -341,7 +178,7 @@ def test_behind_a_decision_the_next_schema_has_what_it_decides(tmp_path: Path) -
 
 
 @both
-def test_a_step_is_the_clients_before_the_next_one_is_written(tmp_path: Path, form: Form) -> None:
+def test_a_step_is_the_clients_before_the_next_one_is_written(tmp_path: Path, form: Openai) -> None:
     async def ask() -> None:
         seen = asyncio.Event()
 
@@ -351,14 +188,16 @@ def test_a_step_is_the_clients_before_the_next_one_is_written(tmp_path: Path, fo
             half = next(at for at in range(len(events)) if "6 if" in text_of(events[:at]))
             await connection.stream(*events[:half], end=False)
             await seen.wait()
-            rest = [*events[half:], form.chunk({}, form.finish_reason), DONE]
+            rest = [*events[half:], *form.ending(None)]
             await connection.send(*map(chunked, rest), b"0\r\n\r\n")
 
         def text_of(events: list[bytes]) -> str:
-            return "".join(re.findall(r'"(?:input|content)": "((?:[^"\\]|\\.)*)"', b"".join(events).decode()))
+            return "".join(
+                re.findall(r'"(?:input|content|delta)": "((?:[^"\\]|\\.)*)"', b"".join(events).decode())
+            )
 
         async with serving(behave) as server:
-            service = behind(tmp_path, server.url, kind=form.kind, model=form.model, idle_s=5)
+            service = behind(tmp_path, server.url, idle_s=5, **form.settings)
             async with running(service) as endpoint:
                 reader, writer = await endpoint.connect()
                 writer.write(request(json.dumps({**BODY, "stream": True}).encode()))

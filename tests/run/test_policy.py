@@ -5,31 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given
 
 from guard.check.verdict import Kind
-from guard.errors import UpstreamBusy, UpstreamConnectError, UpstreamStatusError, UpstreamTimeout
 from guard.procedure.model import StepKind
 from guard.run.ladders import LADDERS, Action, Rule, Rung, always
 from guard.run.ladders import named as names
 from guard.run.messages import Strategy, Target
-from guard.run.policy import (
-    Attempt,
-    Choice,
-    Policy,
-    Vary,
-    blamed,
-    damped,
-    decide,
-    draws,
-    further,
-    pause,
-    seed,
-    temperature,
-    tries,
-)
+from guard.run.policy import Attempt, Choice, Policy, blamed, damped, decide, further
+from tests.run.attempts import failed
 
 POLICY: Final = Policy()
 
@@ -46,39 +30,6 @@ STRATEGY_OF: Final = {
     Action.RESTART: Strategy.RESTART,
     Action.FALLBACK: Strategy.FALLBACK,
 }
-
-
-def failed(
-    kind: Kind,
-    strategy: Strategy = Strategy.INITIAL,
-    *,
-    at: str = "3",
-    opened_at: str | None = None,
-    upstream: int = 0,
-    number: int = 0,
-    counted: bool | None = None,
-    scaffoldable: bool = True,
-    repairable: bool = True,
-    delivered: bool = True,
-    step_kind: StepKind | None = None,
-) -> Attempt:
-    """A generation that a violation ended; by default opened at the step where it failed."""
-    opened = "1" if strategy in {Strategy.INITIAL, Strategy.RESTART} else at
-    return Attempt(
-        upstream=upstream,
-        strategy=strategy,
-        step=opened_at or opened,
-        counted=strategy is not Strategy.INITIAL if counted is None else counted,
-        prefix=f"up to {opened_at or opened}",
-        kind=kind,
-        failed_at=at,
-        step_kind=step_kind,
-        text=f"text {number}",
-        found=f"found {number}",
-        delivered=delivered,
-        scaffoldable=scaffoldable,
-        repairable=repairable,
-    )
 
 
 def climb(kind: Kind, *, policy: Policy = POLICY, upstreams: int = 1, **facts: Any) -> list[Action]:
@@ -435,161 +386,9 @@ def test_asking_for_a_decision_again_counts_as_an_attempt() -> None:
     assert choice.reason == "all 2 attempts are spent"
 
 
-# --- faults, temperature, seed -------------------------------------------------------------------
-
-
-HERDS = st.text(max_size=8)
-
-
-@given(HERDS)
-def test_a_passing_fault_is_waited_out_twice_and_longer_each_time(herd: str) -> None:
-    error = UpstreamTimeout("nothing came for 30 s")
-    first, second, third = (pause(POLICY, error, n, herd=herd) for n in (1, 2, 3))
-    assert first is not None
-    assert 0.25 <= first <= 0.5
-    assert second is not None
-    assert 0.5 <= second <= 1.0
-    assert third is None
-    assert pause(Policy(transport_retries=0), error, 1, herd=herd) is None
-
-
-def test_runs_that_fail_together_do_not_come_back_together() -> None:
-    error = UpstreamConnectError("refused")
-    waits = sorted(pause(POLICY, error, 1, herd=f"{nonce:06x} 0") or 0 for nonce in range(1000))
-    assert len(set(waits)) == 1000
-    for tenth in range(10):  # about as many in each tenth of the quarter of a second
-        low = 0.25 + tenth * 0.025
-        assert 60 < sum(low <= wait < low + 0.025 for wait in waits) < 140
-
-
-def test_back_off_does_not_grow_for_ever() -> None:
-    error = UpstreamConnectError("refused")
-    assert 4 <= (pause(Policy(transport_retries=20), error, 20) or 0) <= 8
-
-
-def test_a_lasting_fault_is_not_waited_out() -> None:
-    assert pause(POLICY, UpstreamStatusError("no such model", upstream_status=404), 1) is None
-
-
-@given(
-    asked=st.none() | st.floats(allow_nan=False),
-    left_s=st.none() | st.floats(-10, 200),
-    further=st.booleans(),
-    herd=HERDS,
-)
-def test_a_server_is_given_the_time_it_asks_for_where_there_is_so_much(
-    asked: float | None, left_s: float | None, further: bool, herd: str
-) -> None:
-    error = UpstreamBusy("too many requests", upstream_status=429, retry_after_s=asked)
-    left = POLICY.seconds if left_s is None else left_s
-    waited = pause(POLICY, error, 1, left_s=left_s, further=further, herd=herd)
-    if waited is None:
-        assert (asked or 0) * 1.1 >= left or left <= 0.5 or (further and asked is not None and asked > 10)
-    else:
-        assert max(asked or 0, 0) <= waited < left
-        assert not further or waited <= 11
-
-
-@pytest.mark.parametrize(
-    ("asked", "left_s", "further", "waits"),
-    [
-        (2.0, None, False, True),
-        (2.0, 1.5, False, False),
-        (0.0, 1.0, False, True),
-        (-5.0, 1.0, False, True),
-        (60.0, 100.0, False, True),
-        (60.0, 100.0, True, False),  # somebody else can be asked
-        (10.0, 100.0, True, True),
-        (3600.0, None, False, False),
-        (float("inf"), None, False, False),
-    ],
-)
-def test_what_is_done_about_retry_after(
-    asked: float, left_s: float | None, further: bool, waits: bool
-) -> None:
-    error = UpstreamBusy("too many requests", upstream_status=429, retry_after_s=asked)
-    assert (pause(POLICY, error, 1, left_s=left_s, further=further) is not None) is waits
+# --- a client that tries again itself --------------------------------------------------------------
 
 
 def test_a_client_that_tries_again_itself_has_fewer_of_our_retries() -> None:
     assert [damped(POLICY, n).transport_retries for n in range(4)] == [2, 1, 0, 0]
     assert damped(POLICY, 3) == replace(POLICY, transport_retries=0), "and nothing else is changed"
-
-
-def test_retries_raise_the_temperature_to_a_ceiling() -> None:
-    assert [temperature(POLICY, 0.0, n) for n in range(8)] == [0.0, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2, 1.2]
-    assert temperature(POLICY, 1.5, 3) == 1.5, "never lowered"
-
-
-def test_the_temperature_is_left_alone_where_nobody_asked_for_one_or_it_may_not_vary() -> None:
-    assert temperature(POLICY, None, 3) is None
-    assert temperature(Policy(vary=frozenset()), 0.2, 3) == 0.2
-
-
-def test_each_retry_has_a_seed_of_its_own() -> None:
-    assert [seed(POLICY, 7, n) for n in range(3)] == [7, 8, 9]
-    assert seed(POLICY, None, 3) is None
-    assert seed(Policy(vary=frozenset()), 7, 3) == 7
-    assert [seed(POLICY, 2**63 - 1, n) for n in range(2)] == [2**63 - 1, 2**63 - 2], "64 bits hold no more"
-
-
-def test_a_resume_is_like_what_failed_before_it_and_a_scaffold_is_not() -> None:
-    history = [
-        failed(Kind.WRONG_VALUE),
-        failed(Kind.WRONG_VALUE, Strategy.RESUME),
-        failed(Kind.WRONG_VALUE, Strategy.SCAFFOLD),
-    ]
-    assert tries(history, Strategy.RESUME, "3", 0) == 2
-    assert tries(history, Strategy.SCAFFOLD, "3", 0) == 1
-    assert tries(history, Strategy.SCAFFOLD, "4", 0) == 0
-    assert tries(history, Strategy.RESUME, "3", 1) == 1
-    assert tries(history, Strategy.FALLBACK, "3", 1) == 0
-    assert tries(history, Strategy.DECISION, "3", 0) == 0
-
-
-def test_feedback_goes_on_where_a_resume_has_come_to() -> None:
-    history = [failed(Kind.WRONG_VALUE), failed(Kind.WRONG_VALUE, Strategy.RESUME)]
-    assert tries(history, Strategy.FEEDBACK, "3", 0) == tries(history, Strategy.RESUME, "3", 0) == 2
-    history.append(failed(Kind.WRONG_VALUE, Strategy.FEEDBACK))
-    assert tries(history, Strategy.RESUME, "3", 0) == 3
-
-
-def test_what_a_fault_ended_is_asked_for_once_more_as_it_was() -> None:
-    history = [failed(Kind.WRONG_VALUE), failed(Kind.WRONG_VALUE, Strategy.RESUME)]
-    for strategy in (Strategy.RESUME, Strategy.TRANSPORT, Strategy.TRANSPORT):
-        asked = tries(history, strategy, "3", 0)
-        fault = Attempt(upstream=0, strategy=strategy, step="3", counted=False, prefix="", fault=True)
-        history.append(fault)
-        assert tries(history, Strategy.TRANSPORT, "3", 0) == asked == 2
-        assert draws(history, Strategy.TRANSPORT) == 2
-    assert tries(history, Strategy.TRANSPORT, "4", 0) == 0
-
-
-SCHEDULE: Final = [Strategy.INITIAL, Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.SCAFFOLD]
-
-
-@pytest.mark.parametrize(
-    ("policy", "temperatures", "seeds"),
-    [
-        (Policy(), [0.2, 0.5, 0.65, 0.2, 0.5], [None] * 5),
-        (Policy(seed=40), [0.2, 0.5, 0.65, 0.2, 0.5], [40, 41, 42, 43, 44]),
-        (Policy(seed=40, temperatures=(0.1, 0.9)), [0.2, 0.9, 0.9, 0.2, 0.9], [40, 41, 42, 43, 44]),
-        (Policy(seed=40, temperatures=(None,)), [0.2] * 5, [40, 41, 42, 43, 44]),
-        (Policy(seed=40, temperatures=(0.3,)), [0.3] * 5, [40, 41, 42, 43, 44]),
-        (Policy(seed=40, vary=frozenset({Vary.TEMPERATURE})), [0.2, 0.5, 0.65, 0.2, 0.5], [40] * 5),
-        (Policy(seed=40, vary=frozenset({Vary.SEED})), [0.2] * 5, [40, 41, 42, 43, 44]),
-        (Policy(seed=40, vary=frozenset()), [0.2] * 5, [40] * 5),
-    ],
-)
-def test_a_schedule_says_temperature_and_seed_of_each_try(
-    policy: Policy, temperatures: list[float], seeds: list[int | None]
-) -> None:
-    history: list[Attempt] = []
-    asked: list[tuple[float | None, int | None]] = []
-    for strategy in SCHEDULE:
-        number = tries(history, strategy, "3", 0)
-        drawn = draws(history, strategy)
-        asked.append((temperature(policy, 0.2, number), seed(policy, None, drawn)))
-        history.append(failed(Kind.WRONG_VALUE, strategy))
-    assert asked == list(zip(temperatures, seeds, strict=True))
-    assert seed(replace(policy, vary=frozenset(Vary)), 7, 2) == 9, "the client's comes before the policy's"

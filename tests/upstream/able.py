@@ -10,8 +10,9 @@ from typing import Any
 
 from guard.dialect.notation import Dialect
 from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD
-from guard.upstream.capabilities import HELD, Place, Prefix
+from guard.upstream.capabilities import HELD, Api, Place, Prefix
 from guard.upstream.request import TOOL, grammar_fields
+from tests.upstream.responding import Answer
 from tests.upstream.servers import DONE, USAGE, Connection, Server, event, serving, whole
 
 WORDS = "seven eight nine ten eleven twelve"
@@ -25,6 +26,7 @@ class Able:
     """
 
     key: str = ""
+    api: Api = Api.CHAT
     models: tuple[str, ...] | None = ("m",)
     prefix: Prefix = Prefix.NONE
     echo_stream: bool = False
@@ -49,27 +51,29 @@ class Able:
         """Give the text of an answer. Raises `ValueError` for what is refused."""
         if wrong := sorted(self.refuses & set(body)):
             raise ValueError(f"unknown field {wrong[0]}")
-        if not self.system and any(message["role"] == "system" for message in body["messages"]):
+        messages = body["messages"] if self.api is Api.CHAT else body["input"]
+        if not self.system and any(message["role"] == "system" for message in messages):
             raise ValueError("System role not supported")
-        if (body.get("max_tokens") or body.get("max_completion_tokens") or 0) <= self.slow:
+        bounds = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+        if sum(body.get(name, 0) for name in bounds) <= self.slow:
             return ""
         if (held := self._held(body)) is not None:
             return held
-        last = body["messages"][-1]
+        last = messages[-1]
         if last["role"] == "assistant":
             return self._continued(body)
         if "Count" in last["content"]:
             return self._stopped(f"one two three four five six {WORDS}", body)
         if self.thinks == "unopened":
             return "Let me think.</think>Hello!"
-        return ODD if any("one word" in str(message["content"]) for message in body["messages"]) else "Hello!"
+        return ODD if any("one word" in str(message["content"]) for message in messages) else "Hello!"
 
     def _held(self, body: Mapping[str, Any]) -> str | None:
-        if not self.both and body["messages"][-1]["role"] == "assistant":
+        if not self.both and body.get("messages", [{}])[-1].get("role") == "assistant":
             return None
         for dialect in HELD[self.place] if self.place else ():
             good, bad = (
-                (grammar_fields(self.place, dialect, text) for text in GRAMMARS[dialect])
+                (grammar_fields(self.place, dialect, text, self.api) for text in GRAMMARS[dialect])
                 if self.place
                 else ({}, {})
             )
@@ -109,6 +113,8 @@ class Able:
                 listed = json.dumps({"data": [{"id": name} for name in self.models or ()]}).encode()
                 known = self.models is not None
                 await connection.send(whole("200 OK", listed) if known else whole("404 Not Found", b"{}"))
+            elif not connection.head.startswith(f"POST /v1{self.api.path} "):
+                await connection.send(whole("404 Not Found", b'{"error": {"message": "no such path"}}'))
             elif self.busy:
                 self.busy -= 1
                 await connection.send(whole("503 Service Unavailable", b'{"error": "busy"}'))
@@ -123,6 +129,9 @@ class Able:
             await connection.send(
                 whole("400 Bad Request", json.dumps({"error": {"message": str(error)}}).encode())
             )
+            return
+        if self.api is Api.RESPONSES:
+            await self._respond(connection, text, body)
             return
         said: dict[str, Any] = {"role": "assistant", "content": text}
         if self.place is Place.CUSTOM_TOOL and "tools" in body:
@@ -142,6 +151,16 @@ class Able:
         chunk = {"choices": [{"index": 0, "delta": said, "finish_reason": None}]}
         end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         await connection.stream(event(chunk), event(end), *([USAGE] if self.usage else []), DONE)
+
+    async def _respond(self, connection: Connection, text: str, body: Mapping[str, Any]) -> None:
+        answer = Answer()
+        events = answer.start() + (answer.summary(["Let me think."]) if self.thinks else [])
+        written = self.place is Place.CUSTOM_TOOL and "tools" in body
+        events += [*(answer.tool([text]) if written else answer.text([text])), *answer.end()]
+        if body["stream"] and self.streams:
+            await connection.stream(*events)
+        else:
+            await connection.send(whole("200 OK", json.dumps(answer.ended()).encode()))
 
 
 @asynccontextmanager

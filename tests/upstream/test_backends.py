@@ -6,20 +6,36 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+from openai.types.shared.chat_model import ChatModel
+from openai.types.shared.responses_model import ResponsesModel
 from pydantic import TypeAdapter
 
+from guard.config.capabilities import Capabilities
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
 from guard.run.messages import Message, Open
 from guard.upstream.backends import BACKENDS, TABLE, backend_for, target_for
-from guard.upstream.capabilities import HELD, Backend, Place, Prefix, Roles, Thinking, contradictions
+from guard.upstream.capabilities import HELD, Api, Backend, Place, Prefix, Roles, Thinking, contradictions
 from guard.upstream.request import body, grammar_fields
-from tests.upstream.servers import DONE, Call, Connection, connected, hear, opening, run, said, serving
+from tests.upstream.responding import Answer
+from tests.upstream.servers import (
+    DONE,
+    Call,
+    Connection,
+    connected,
+    hear,
+    opening,
+    run,
+    said,
+    serving,
+    text_in,
+)
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "requests.yaml"
 CASES: Mapping[str, Any] = yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
@@ -59,44 +75,81 @@ def asked(row: Backend, *, model: str = "", grammar: bool = True) -> dict[str, o
 
 
 def name_of(case: Mapping[str, Any]) -> str:
-    return f"{case['kind']} {case['model']} {case.get('grammar', True)}"
+    return f"{case['kind']} {case['model']} {case.get('grammar', True)} {case.get('capabilities', '')}"
+
+
+def changes_of(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    return Capabilities.model_validate(case.get("capabilities", {})).changes
+
+
+def row_of(case: Mapping[str, Any]) -> Backend:
+    return backend_for(case["kind"], case["model"], changes_of(case))
 
 
 @pytest.mark.parametrize("case", CASES["requests"], ids=name_of)
 def test_a_row_sends_what_its_server_wants(case: Mapping[str, Any]) -> None:
-    row = backend_for(case["kind"], case["model"])
+    row = row_of(case)
     assert asked(row, model=case["model"], grammar=case.get("grammar", True)) == case["body"]
 
 
 def test_every_row_is_among_the_cases() -> None:
-    tried = [backend_for(case["kind"], case["model"]) for case in CASES["requests"]]
+    tried = [row_of(case) for case in CASES["requests"]]
     assert [row for row in TABLE if row not in tried] == []
 
 
-def published(sent: Mapping[str, object]) -> None:
+def published(sent: Mapping[str, object]) -> list[Any]:
     """Check a request against the type that OpenAI's library publishes, but for a field of the client's."""
     known = {name: value for name, value in sent.items() if name != "provider"}
-    read = TypeAdapter(CompletionCreateParamsStreaming).validate_python(known, strict=True, extra="forbid")
-    assert len(list(read["messages"])) == len(MESSAGES) - (sent["messages"] == [FOLDED])  # read lazily
-    list(read.get("tools", ()))
+    if "input" in sent:
+        response = _RESPONSES.validate_python(known, strict=True, extra="forbid")
+        assert [list(item) for item in response["input"]] == [["content", "role"]] * len(MESSAGES)
+        return list(response.get("tools", ()))  # read lazily
+    read = _CHAT.validate_python(known, strict=True, extra="forbid")
+    assert len(list(read["messages"])) == len(MESSAGES) - (sent["messages"] == [FOLDED])
+    return list(read.get("tools", ()))
+
+
+_CHAT = TypeAdapter(CompletionCreateParamsStreaming)
+_RESPONSES = TypeAdapter(ResponseCreateParamsStreaming)
 
 
 @pytest.mark.parametrize(
     "row",
-    [row for row in TABLE if row.kind in {"openai", "azure", "openrouter", "ollama", "generic"}],
-    ids=lambda row: f"{row.kind} {row.models}",
+    [
+        *(row for row in TABLE if row.kind in {"openai", "azure", "openrouter", "ollama", "generic"}),
+        *(backend_for("openai", model, {"api": Api.RESPONSES}) for model in ("gpt-5", "gpt-4o", "o4-mini")),
+    ],
+    ids=lambda row: f"{row.kind} {row.models} {row.api}",
 )
 def test_what_is_sent_is_of_the_type_that_openai_publishes(row: Backend) -> None:
-    published(asked(row, model="m"))
+    assert bool(published(asked(row, model="m"))) is (row.grammar is Place.CUSTOM_TOOL)
 
 
 def test_that_type_refuses_what_is_none_of_it() -> None:
-    sent = asked(backend_for("openai", "gpt-5"), model="gpt-5")
-    tools: Any = sent["tools"]
-    flat = {"type": "custom", **tools[0]["custom"]}  # as the other endpoint wants it
-    for wrong in ({"tools": [flat]}, {"random_seed": 7}, {"stop": 7}):
-        with pytest.raises(ValueError, match="validation error"):
-            published({**sent, **wrong})
+    chat = asked(backend_for("openai", "gpt-5"), model="gpt-5")
+    response = asked(backend_for("openai", "gpt-5", {"api": Api.RESPONSES}), model="gpt-5")
+    unknown: list[dict[str, object]] = [{"random_seed": 7}, {"stop": 7}]
+    theirs: list[dict[str, object]] = [
+        {"seed": 7},
+        {"n": 1},
+        {"max_tokens": 9},
+        {"stream_options": {"include_usage": True}},
+        {"input": [{"role": "user", "content": [{"type": "text", "text": "7"}]}]},
+    ]
+    for sent, other, no_field in ((chat, response, unknown), (response, chat, [*unknown, *theirs])):
+        tools = [{name: other[name]} for name in ("tools", "tool_choice")]  # as the other API wants them
+        for wrong in [*tools, *no_field]:
+            with pytest.raises(ValueError, match="validation error"):
+                published({**sent, **wrong})
+
+
+def test_models_that_have_no_chat_completions_are_asked_for_responses() -> None:
+    chats = set(get_args(ChatModel))
+    _, _, only = get_args(ResponsesModel)
+    for model in get_args(only):
+        if model.startswith(("o1", "o3", "o4", "gpt-5")):
+            assert backend_for("openai", model).api is Api.RESPONSES, model
+    assert [model for model in chats if backend_for("openai", model).api is Api.RESPONSES] == []
 
 
 # --- the wire ------------------------------------------------------------------------------------
@@ -105,16 +158,21 @@ def test_that_type_refuses_what_is_none_of_it() -> None:
 @pytest.mark.parametrize("case", CASES["requests"], ids=name_of)
 def test_it_is_what_arrives(case: Mapping[str, Any]) -> None:
     bodies: list[dict[str, Any]] = []
+    row = row_of(case)
 
     async def behave(connection: Connection) -> None:
         bodies.append(await connection.request())
-        await connection.stream(said("7", "stop"), DONE)
+        assert connection.head.startswith(f"POST /v1{row.api.path} HTTP/1.1")
+        answer = Answer()
+        response = [*answer.start(), *answer.text("7"), *answer.end()]
+        chat = [said("7", "stop"), DONE]
+        await connection.stream(*(response if row.api is Api.RESPONSES else chat))
 
     async def talk() -> None:
-        row = backend_for(case["kind"], case["model"])
         command = asking(row, model=case["model"], grammar=case.get("grammar", True))
-        async with serving(behave) as server, connected(server, kind=case["kind"], model="") as upstream:
-            await hear(upstream, command, Call(extra=dict(CLIENT)))
+        settings = {"kind": case["kind"], "model": "", "capabilities": changes_of(case)}
+        async with serving(behave) as server, connected(server, **settings) as upstream:
+            assert text_in(await hear(upstream, command, Call(extra=dict(CLIENT)))) == "7"
 
     run(talk())
     assert bodies == [case["body"]]

@@ -26,6 +26,7 @@ PARTS = (
         "thinks",
     ),
     (
+        "api",
         "stream_options",
         "usage",
         "max_tokens_field",

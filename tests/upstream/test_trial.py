@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from guard.dialect.notation import Dialect
 from guard.upstream.answer import read_answer
 from guard.upstream.backends import BACKENDS, backend_for
-from guard.upstream.capabilities import HELD, Place, Prefix, contradictions
+from guard.upstream.capabilities import HELD, Api, Place, Prefix, contradictions
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
 from guard.upstream.trial import Trial, overrides
 from tests.upstream.able import Able, able_server
+from tests.upstream.responding import Answer
 from tests.upstream.servers import connected, run
 
 
@@ -24,7 +26,7 @@ def tried(able: Able, kind: str = "generic", model: str = "m", **settings: Any) 
             able_server(able) as server,
             connected(server, kind=kind, model=model, **settings) as upstream,
         ):
-            trial = Trial(upstream, backend_for(kind, model), model)
+            trial = Trial(upstream, upstream.backend_for(model), model)
             return trial, await trial.run()
 
     return run(body())
@@ -70,6 +72,45 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
     assert overrides(trial.findings) == {}
     assert found(trial)["grammar"] == "obeyed"
     assert found(trial)["stop"] == "not tried"
+
+
+@pytest.mark.parametrize(
+    ("able", "kind", "model", "wanted"),
+    [
+        (Able(place=Place.CUSTOM_TOOL), "openai", "gpt-5", {}),
+        (Able(place=Place.CUSTOM_TOOL, thinks="summary"), "openai", "gpt-5", {}),
+        (Able(place=Place.CUSTOM_TOOL, streams=False), "openai", "gpt-5", {}),
+        (Able(), "openai", "gpt-5", {"grammar": "none"}),
+        (Able(place=Place.CUSTOM_TOOL, picky=False), "openai", "gpt-5", {"ignores_bad": ["lark"]}),
+        (Able(place=Place.RESPONSE_FORMAT), "openai", "gpt-4o", {}),
+        (Able(place=Place.CUSTOM_TOOL), "generic", "m", {"grammar": "custom_tool"}),
+        (Able(), "generic", "m", {}),
+        (Able(system=False), "generic", "m", {"roles": "none"}),
+        (
+            Able(refuses=frozenset({"temperature"})),
+            "openai",
+            "gpt-4o",
+            {"refuses": ["temperature"], "grammar": "none"},
+        ),
+    ],
+)
+def test_a_server_of_the_responses_api_is_tried_as_well(
+    able: Able, kind: str, model: str, wanted: dict[str, object]
+) -> None:
+    able.api = Api.RESPONSES
+    trial, usable = tried(able, kind, model, capabilities={"api": Api.RESPONSES})
+    assert usable
+    assert overrides(trial.findings) == wanted
+    shown = found(trial)
+    assert (shown["prefix"], shown["n"], shown["stop"]) == ("not continued", "not tried", "not tried")
+    assert shown["streams"] == ("yes" if able.streams else "no")
+    assert trial.requests <= 30
+
+
+def test_an_api_that_a_server_has_not_is_told() -> None:
+    trial, usable = tried(Able(), "openai", "gpt-4o", capabilities={"api": Api.RESPONSES})
+    assert not usable
+    assert found(trial)["answers"] == "no: no such path"
 
 
 @pytest.mark.parametrize(
@@ -245,6 +286,25 @@ def test_the_embedded_model_is_as_the_table_says() -> None:
 
 
 # --- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "good"),
+    [
+        (b"".join([*Answer().text(["7"]), *Answer().end()]), True),
+        (json.dumps(Answer().ended()).encode(), True),
+        (b"".join(Answer().failed("server_error", "no")), False),
+        (b"".join(Answer().start()), False),
+        (b"<html>", False),
+        (b"", False),
+        (b'{"choices": []}', False),
+        (b"data: 7\n\ndata: {\n\n", False),
+    ],
+)
+def test_any_body_of_a_response_is_read(body: bytes, good: bool) -> None:
+    answer = read_answer(200, body, Api.RESPONSES)
+    assert answer.good is good
+    assert bool(answer.problem) is not good
 
 
 @pytest.mark.parametrize(
