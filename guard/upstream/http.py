@@ -125,7 +125,7 @@ class HttpUpstream:
             reasoning=backend.reasoning_fields,
             thinks=backend.thinks,
             members=members,
-            required=len(orjson.loads(command.grammar)["properties"]) if members and command.grammar else 0,
+            required=len(orjson.loads(command.grammar or "{}").get("required", ())) if members else 0,
             tool=forced and backend.grammar is Place.CUSTOM_TOOL,
             thoughtless=forced and backend.thinking is Thinking.FORBIDDEN,
         )
