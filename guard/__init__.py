@@ -9,6 +9,7 @@ What programs may import from here is public and keeps its names:
 * `Checker(procedure, inputs, nonce=...)`: `feed` it a trace in pieces, `close` it, then see its `verdict`
   and `violations`; `report` sums it up.
 * `read_freely(text, procedure)` reads steps and answers out of a text that keeps to no format.
+* `without_thoughts(text)` blanks what a model has thought in tags in front of a trace, for a `Checker`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from guard.procedure.execute import reference
 from guard.procedure.format import formatted
 from guard.procedure.load import Library, load
 from guard.trace.freeform import Reading, read_freely
+from guard.wire.thinking import without_thoughts
 
 __all__ = [
     "Checker",
@@ -40,4 +42,5 @@ __all__ = [
     "read_freely",
     "reference",
     "report",
+    "without_thoughts",
 ]

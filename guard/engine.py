@@ -14,6 +14,7 @@ import logging
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -44,7 +45,7 @@ from guard.run.messages import (
     Waited,
 )
 from guard.telemetry.observer import Observer, RunInfo, Stage
-from guard.upstream.base import OUT_OF_TIME, ClientCall, Upstream
+from guard.upstream.base import OUT_OF_TIME, ClientCall, Sparing, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -163,8 +164,8 @@ class _Driver:
                 await self._close(command)
             case Observe(judgement, generation):
                 self._heard.observed(judgement, generation)
-            case Wait(seconds):
-                self._tell(await self._wait(seconds))
+            case Wait() as command:
+                self._tell(await self._wait(command))
             case Emit() as command:
                 self._heard.emitted(command, self._elapsed())
                 return command
@@ -218,9 +219,11 @@ class _Driver:
         if len(self._streams) == 1 and not self._reading:
             ((self._current, self._only),) = self._streams.items()
 
-    async def _wait(self, seconds: float) -> RunEvent:
+    async def _wait(self, command: Wait) -> RunEvent:
+        upstream: object = self._upstreams.get(command.upstream)
         try:
-            await self.deadline.guard(partial(asyncio.sleep, seconds))
+            with upstream.retrying(command) if isinstance(upstream, Sparing) else nullcontext(True) as comes:
+                await self.deadline.guard(partial(asyncio.sleep, command.seconds if comes else 0))
         except TimeoutError:
             return OutOfTime()
         return Waited()

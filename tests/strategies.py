@@ -308,9 +308,14 @@ class _Writer:
         self.lines.append(f"{indent}  {count} = {count} + {self.pick('1', '7')}")
         self.ints.remove(count)
 
-    def procedure(self) -> str:
-        for _ in range(self.draw(st.integers(1, 6))):
-            self.statement("  ", 0)
+    def procedure(self, *, grouped: bool = False) -> str:
+        count = self.draw(st.integers(1, 6))
+        group = self.draw(st.integers(0, count - 1)) if grouped else None
+        for number in range(count):
+            if number == group:
+                self.group("  ", 0)
+            else:
+                self.statement("  ", 0)
         self.lines.append(f"  return {{ whole: {self.whole()}, part: {self.pick(*self.amounts)} }}")
         carry = self.pick("shown", "exact")
         return "\n".join(
@@ -347,13 +352,14 @@ _DECIDED: dict[str, st.SearchStrategy[Value]] = {
 
 
 @st.composite
-def samples(draw: st.DrawFn, *, groups: bool = True, shuffle: bool = True) -> Sample:
+def samples(draw: st.DrawFn, *, groups: bool = True, grouped: bool = False, shuffle: bool = True) -> Sample:
     """Procedures with inputs and decisions, carried out to their end.
 
-    With `groups` some steps are in any order, and, unless not to `shuffle`, come in another one than written.
+    With `groups` some steps may be in any order, if `grouped` some are, and, unless not to `shuffle`, they come in
+    another one than written.
     """
     writer = _Writer(draw, groups)
-    text = writer.procedure()
+    text = writer.procedure(grouped=grouped)
     program = _compiled(text, draw(st.sampled_from(Form)))
     small = st.integers(-9, 60)
     inputs: dict[str, Value] = program.accept(

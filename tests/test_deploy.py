@@ -400,6 +400,19 @@ def test_nothing_gets_into_the_image_without_its_hash() -> None:
         assert all("--hash=sha256:" in requirement for requirement in pinned)
 
 
+def test_every_image_that_is_not_pinned_by_a_digest_is_named_in_the_manual_with_its_tag() -> None:
+    arguments = dict(argument.split("=", 1) for argument in instructions("ARG"))
+    bases = {base.split()[0] for base in instructions("FROM")}
+    assert bases == {"${PYTHON}"}, "one build argument pins them all"
+    theirs = {one["image"] for one in compose().values() if "build" not in one}
+    manual = (DEPLOY / "README.md").read_text()
+    for image in {arguments["PYTHON"], *theirs}:
+        assert re.fullmatch(r"[a-z0-9./-]+:v?[0-9]+\.[0-9]+[a-z0-9.-]*", image), (
+            "no tag, or one that says nothing"
+        )
+        assert f"`{image}`" in manual
+
+
 def test_the_image_builds_with_what_the_project_asks_for() -> None:
     [wanted] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     requirement = Requirement(wanted)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -42,6 +42,7 @@ from guard.run.messages import (
 )
 from guard.telemetry.observer import Observer, RunInfo, RunObserver, Stage
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
+from tests.upstream.servers import HANGS_S
 
 INFO = RunInfo(
     procedure="chain", version=None, digest="d", audit_id="a", mode="enforce", stream=True, model="m"
@@ -184,7 +185,7 @@ async def all_of(run: Told, server: Server, ear: Ear, *, seconds: float = 30) ->
 
 
 def play(body: Coroutine[object, object, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 10))
+    asyncio.run(asyncio.wait_for(body, HANGS_S))
 
 
 def test_performs_commands_in_order_and_gives_what_the_client_may_have() -> None:
@@ -324,9 +325,33 @@ def test_the_wall_time_never_hits_the_client_that_is_slow() -> None:
 
 def test_a_wait_is_an_event_and_ends_with_the_wall_time() -> None:
     async def body() -> None:
-        run = Told([Wait(0.01)], {Waited: [Wait(60)], OutOfTime: [finishing()]})
+        run = Told([Wait(0.01, "")], {Waited: [Wait(60, "")], OutOfTime: [finishing()]})
         await all_of(run, Server(speaks), Ear(), seconds=0.1)
         assert run.events == [Waited(), OutOfTime()]
+
+    play(body())
+
+
+@pytest.mark.parametrize(("comes", "seconds"), [(True, 0.2), (False, 60)])
+def test_what_an_upstream_would_not_be_asked_again_is_not_waited_for(comes: bool, seconds: float) -> None:
+    held: list[object] = []
+
+    class Spared(Server):
+        @contextmanager
+        def retrying(self, wait: Wait) -> Iterator[bool]:
+            held.append(wait)
+            yield comes
+            held.append("let go")
+
+    async def body() -> None:
+        wait = Wait(seconds, opening().upstream)
+        run = Told([wait], {Waited: [finishing()]})
+        began = asyncio.get_running_loop().time()
+        await all_of(run, Spared(speaks), Ear(), seconds=5)
+        assert run.events == [Waited()]
+        assert held == [wait, "let go"]
+        took = asyncio.get_running_loop().time() - began
+        assert took >= 0.2 if comes else took < 1
 
     play(body())
 

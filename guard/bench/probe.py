@@ -18,12 +18,13 @@ from guard.engine import drive
 from guard.errors import InvalidState, UpstreamStatusError
 from guard.procedure.values import equal
 from guard.run.ladders import Action, Rung, always
-from guard.run.messages import Close, Ended, Finish, Message, Open, Strategy, Target, Text
+from guard.run.messages import Close, Ended, Finish, Message, Open, Strategy, Text
 from guard.run.policy import ForceBy, Policy
 from guard.run.run import Run
 from guard.telemetry.observer import Observer, RunInfo, RunObserver
 from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, SHORT, Ability, NoClient, goes_on
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
+from guard.upstream.proven import ProvenUpstream
 
 RUNS: Final = 5  # of each task, at each level
 RETRIES: Final = 2  # of one line, before its operands are given
@@ -61,6 +62,7 @@ Progress = Callable[[int, int], None]  # requests for procedures that are answer
 async def probe(upstream: Upstream, plan: Plan, progress: Progress = lambda _done, _of: None) -> Measured:
     """Measure a model. Raises `UpstreamError` where the server cannot be used; nothing is left open then."""
     stopwatch = Stopwatch(upstream)
+    proven = ProvenUpstream(stopwatch)  # what the server does with a bad grammar was asked beside it
     abilities = await _abilities(stopwatch, plan)
     offered = upstream.target.dialect is not None
     ways = plan.ways(
@@ -76,7 +78,7 @@ async def probe(upstream: Upstream, plan: Plan, progress: Progress = lambda _don
         random = Random(plan.seed)  # noqa: S311 (a draw, no secret)
         for done, instance in enumerate(instances(plan.tasks, plan.runs, random)):
             progress(len(seen) * plan.runs * len(plan.tasks) + done, total)
-            tries += await _tries(stopwatch, instance, calibration(level, by), plan)
+            tries += await _tries(proven, instance, calibration(level, by), plan)
         lines += len(tries)
         seen.append(Seen(level=level, tries=tuple(tries), by=by))
     progress(total, total)
@@ -186,9 +188,9 @@ def calibration(level: Level, by: ForceBy = ForceBy.GRAMMAR) -> Policy:
     )
 
 
-async def _tries(upstream: Stopwatch, instance: Instance, policy: Policy, plan: Plan) -> Sequence[Try]:
+async def _tries(upstream: Upstream, instance: Instance, policy: Policy, plan: Plan) -> Sequence[Try]:
     """Carry one request out; give the lines that the model wrote."""
-    target = upstream.target_for(plan.model)
+    target = upstream.target.asked_for(plan.model)
     gauge = Gauge(instance)
     program = instance.job.program
     info = RunInfo(
@@ -277,10 +279,6 @@ class Stopwatch:
         """Begin anew with the times, but not with what was spent."""
         self.requests = self.tokens = 0
         self._waited = self._spoke = 0.0
-
-    def target_for(self, model: str) -> Target:
-        """Give what a run has to know where this model is asked for."""
-        return self.target.asked_for(model)
 
     @property
     def first_s(self) -> float:

@@ -267,7 +267,7 @@ class Checker:
 
     def _open(self, line: RawLine, nonce: str) -> None:
         self._frame.nonce, self._frame.phase = nonce, Phase.STEPS
-        self._keep(line.raw)
+        self._prefix.keep(line.raw)
 
     def _take_end(self, end: End, line: RawLine, out: list[Judgement]) -> None:
         mine = self._frame.is_mine(end.nonce)
@@ -282,7 +282,7 @@ class Checker:
 
     def _finish(self, line: RawLine) -> None:
         self._frame.phase = Phase.OVER
-        self._keep(line.raw)
+        self._prefix.keep(line.raw)
         if self.verdict is Verdict.PENDING:
             self.verdict = Verdict.PASSED
 
@@ -347,12 +347,9 @@ class Checker:
         decided = due.decision is not None
         carried = value if value is not None and decided else due.value
         assert carried is not UNKNOWN
-        walk, prefix = self._walk, self._prefix
+        walk, raw = self._walk, line.raw
         walk.send(value if decided else None)
-        prefix.add(due, carried)
-        raw = line.raw
-        if not self.violations:
-            prefix.keep(raw)
+        self._prefix.add(due, carried, raw)
         out.append(
             StepVerified(due.path, due.kind, due.label, due.target, carried, raw, line.at, line.end, decided)
         )
@@ -366,10 +363,6 @@ class Checker:
         self._deaf = ending.kind is EndKind.FAILED
         if ending.kind in {EndKind.RETURN, EndKind.DENY, EndKind.ESCALATE}:
             self._frame.phase = Phase.CLOSING
-
-    def _keep(self, raw: str) -> None:
-        if not self.violations:
-            self._prefix.keep(raw)
 
     def _ignore(self, line: RawLine, why: str, out: list[Judgement]) -> None:
         self._prefix.leave_out(line.raw)
@@ -408,6 +401,7 @@ class Checker:
             cell=cell,
         )
         self.verdict = Verdict.FAILED
+        self._prefix.ended = True
         self.violations.append(violation)
         out.append(violation)
         self._deaf = self._stop_at_first or len(self.violations) >= VIOLATIONS

@@ -11,15 +11,17 @@ class Prefix:
     """What was verified of one response.
 
     Of a step no more is kept than its path: a second execution can give the rest. `decided` is what the
-    model decided, by path; `passes` how many a loop has, by the path of its header.
+    model decided, by path; `passes` how many a loop has, by the path of its header. `ended`: a violation has
+    been found, so that no more text belongs to the prefix, though steps may be right once more.
     """
 
-    __slots__ = ("_behind", "_places", "_text", "decided", "passes", "paths")
+    __slots__ = ("_behind", "_places", "_text", "decided", "ended", "passes", "paths")
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.decided: dict[str, Value] = {}
         self.passes: dict[str, int] = {}
+        self.ended = False
         self._places: set[str] = set()  # the paths, as far as they were asked for
         self._text: list[str] = []
         self._behind: list[str] = []  # lines since the last verified one
@@ -31,21 +33,24 @@ class Prefix:
             self._text = ["".join(self._text)]
         return self._text[0] if self._text else ""
 
-    def add(self, step: Expected, value: Value) -> None:
-        """Add a verified step."""
+    def add(self, step: Expected, value: Value, raw: str) -> None:
+        """Add a verified step and its line."""
         path = step.path
         self.paths.append(path)
         if step.decision is not None:
             self.decided[path] = value
         if step.kind is StepKind.LOOP and isinstance(value, int):
             self.passes[path] = value
+        if self._behind or self.ended:
+            self.keep(raw)
+        else:
+            self._text.append(raw)
 
     def keep(self, raw: str) -> None:
         """Add a verified line, and what was left out in front of it."""
-        if self._behind:
-            self._text += self._behind
+        if not self.ended:
+            self._text += [*self._behind, raw]
             self._behind.clear()
-        self._text.append(raw)
 
     def leave_out(self, raw: str) -> None:
         """Take a line that says nothing; it belongs to the prefix when a verified one comes behind it."""

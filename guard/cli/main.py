@@ -48,6 +48,7 @@ from guard.source import Source
 from guard.trace import prompt, render
 from guard.upstream import model
 from guard.upstream.local import require_runtime
+from guard.wire.thinking import without_thoughts
 
 OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
 
@@ -318,7 +319,7 @@ def _check(arguments: argparse.Namespace, out: Terminal) -> int:
         stop_at_first=False,
         tolerant=arguments.tolerant,
     )
-    checker.feed(response)
+    checker.feed(without_thoughts(response))
     checker.close("stop")
     result = report(checker)
     if arguments.json:

@@ -46,10 +46,6 @@ class Capabilities(Section):
     dialect: Dialect | None = Field(
         default=None, description="the notation of the grammar; default: the first that its place holds"
     )
-    ignores_bad: Annotated[tuple[Dialect, ...], EachOnce] | None = Field(
-        default=None,
-        description="notations in which a text that is no grammar is answered as if there was none",
-    )
     patterns: Patterns | None = Field(
         default=None,
         description="which patterns a JSON schema may have there: none, `plain` ones that say nothing which"
@@ -105,9 +101,8 @@ class Capabilities(Section):
         for name in ("stop_field", "seed_field"):
             if changes.get(name) == NONE:
                 changes[name] = None
-        for name in ("ignores_bad", "refuses"):
-            if name in changes:
-                changes[name] = frozenset(changes[name])
+        if "refuses" in changes:
+            changes["refuses"] = frozenset(changes["refuses"])
         return changes
 
 

@@ -36,6 +36,7 @@ from guard.upstream.base import Upstream
 from guard.upstream.breaker import Breaker
 from guard.upstream.budget import RetryBudget
 from guard.upstream.model import resolve
+from guard.upstream.proven import ProvenUpstream
 from guard.upstream.refusals import Refusals
 from guard.upstream.spared import SILENT_S, SparedUpstream
 from guard.upstream.unforced import UnforcedUpstream
@@ -200,7 +201,7 @@ def _spared(
     """Put an upstream behind a breaker and a retry budget of its own, and a memory of refused grammars."""
     silent_s = settings.idle_s if isinstance(settings, ServedUpstream) else SILENT_S
     return SparedUpstream(
-        UnforcedUpstream(upstream, observer, refusals),
+        UnforcedUpstream(ProvenUpstream(upstream), observer, refusals),
         observer,
         breaker=Breaker(**settings.breaker.model_dump()),
         budget=RetryBudget(**settings.retry_budget.model_dump()),

@@ -34,6 +34,7 @@ MAX_CHARACTERS: Final = 100_000
 MAX_QUOTE: Final = 5_000  # characters for the words of a source
 MAX_TIMES: Final = 1_000
 MAX_SIZE: Final = 100_000  # of what is repeated, written out
+MAX_DEPTH: Final = 60  # of rules that refer to rules; of a quote, words
 
 _WORKING = re.compile(r"expression[0-9]+")
 _QUOTE = re.compile(r"q[0-9a-f]{8}")
@@ -86,7 +87,7 @@ class _Inlined:
         return None if None in inner else tuple(node for node in inner if node is not None)
 
     def _rule(self, name: str) -> Node | None:
-        if name in self._around:
+        if name in self._around or len(self._around) == MAX_DEPTH:
             return None
         if name not in self._done:
             self._around.append(name)

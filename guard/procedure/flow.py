@@ -202,8 +202,9 @@ class _Flow:
 
     def _use(self, name: str, at: Span, bound: Bound) -> None:
         self.used.add(name)
-        steps = [step for step in walk(self.procedure.body) if name == given_name(step)]
-        if name not in bound and steps:
+        if name in bound:
+            return
+        if steps := [step for step in walk(self.procedure.body) if name == given_name(step)]:
             self._unbound(name, at, steps)
 
     def _unbound(self, name: str, at: Span, steps: list[Step]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import uvicorn
 import uvloop
-from fastapi import FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.routing import Route
 
 from guard.config import Config, Service
@@ -50,25 +50,34 @@ def client_app(service: Service, admission: Admission, watch: Watch) -> FastAPI:
     return app
 
 
+# FastAPI keeps the endpoints that it has seen as long as the process runs. So these hold nothing: what they
+# need they find at their application, and a server that has stopped leaves no metrics and procedures behind.
+_OPERATORS: Final = APIRouter()
+
+
+@_OPERATORS.get("/metrics")
+def _metrics(request: Request) -> Response:  # not async: rendering takes milliseconds, in a thread
+    return Response(request.app.state.metrics.render(), media_type=CONTENT_TYPE)
+
+
+@_OPERATORS.get("/healthz")
+async def _healthz() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+@_OPERATORS.get("/readyz")
+async def _readyz(request: Request, response: Response) -> dict[str, str]:
+    if request.app.state.admission.draining:
+        response.status_code = 503
+        return {"status": "stopping"}
+    return {"status": "ready"}
+
+
 def admin_app(service: Service, admission: Admission) -> FastAPI:
     """Make what operators reach, on a listener of its own: `/metrics`, `/healthz`, `/readyz`."""
     app = FastAPI(title="stepguard admin", **_QUIET)
-
-    @app.get("/metrics")
-    def metrics() -> Response:  # not async: rendering takes milliseconds, in a thread
-        return Response(service.metrics.render(), media_type=CONTENT_TYPE)
-
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.get("/readyz")
-    async def readyz(response: Response) -> dict[str, str]:
-        if admission.draining:
-            response.status_code = 503
-            return {"status": "stopping"}
-        return {"status": "ready"}
-
+    app.state.metrics, app.state.admission = service.metrics, admission
+    app.include_router(_OPERATORS)
     return app
 
 
@@ -103,8 +112,8 @@ async def serve(
         try:
             await _run(
                 [
-                    _Listener(client_app(service, admission, watch), client),
-                    _Listener(admin_app(service, admission), admin),
+                    _Listener(client_app(service, admission, watch), client, dates=False),
+                    _Listener(admin_app(service, admission), admin, dates=True),
                 ],
                 admission,
                 stop,
@@ -147,9 +156,12 @@ async def _run(
 
 
 class _Listener(uvicorn.Server):
-    """A server that leaves signals to us and has its socket already."""
+    """A server that leaves signals to us and has its socket already.
 
-    def __init__(self, app: FastAPI, listening: socket.socket) -> None:
+    `dates`: it says the time in each answer. An `Exchange` does that itself, where an upstream has not.
+    """
+
+    def __init__(self, app: FastAPI, listening: socket.socket, *, dates: bool) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -160,6 +172,7 @@ class _Listener(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 server_header=False,
+                date_header=dates,
                 timeout_graceful_shutdown=2,
             )
         )

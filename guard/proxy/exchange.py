@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, MutableMapping
 from contextlib import asynccontextmanager
+from email.utils import format_datetime
 from typing import Any, Final
 
 from starlette.types import Receive, Scope, Send
 
+from guard.engine import read_clock
 from guard.errors import RequestError
 
 STALL_S: Final = 30.0  # a client that takes nothing for so long is gone
@@ -146,9 +148,12 @@ class Exchange:
     async def begin(self, status: int, headers: HeaderPairs) -> None:
         """Send the status and the headers: there is no way back.
 
-        Bytes of an upstream's headers that are no UTF-8 come, and leave, as surrogates.
+        Bytes of an upstream's headers that are no UTF-8 come, and leave, as surrogates. Its `date` says when
+        its answer was made, and stays; an answer that has none gets ours.
         """
         raw = [(name.lower().encode("latin-1"), value.encode(*HEADER_TEXT)) for name, value in headers]
+        if not any(name == b"date" for name, _ in raw):
+            raw.append((b"date", format_datetime(read_clock(), usegmt=True).encode("ascii")))
         self.committed = True
         await self._message({"type": "http.response.start", "status": status, "headers": raw})
 

@@ -131,10 +131,16 @@ class _Look:
             assert choice.procedure is not None
             program = service.procedures[settings.trace][choice.procedure].program
             self._heard = self._observer.run_started(_info(program, caller, choice))
-            self._heard.opened(_opened(service, choice))
+            opened = _opened(service, choice)
+            self._heard.opened(opened)
             if random.random() < settings.sample:  # noqa: S311 (nothing secret hangs on it)
+                target = service.upstreams[opened.upstream].target
                 asked = Asked(
-                    program=program, control=_control(body), said=_said_last(choice.raw), moment=read_clock()
+                    program=program,
+                    control=_control(body),
+                    said=_said_last(choice.raw),
+                    moment=read_clock(),
+                    thinks=target.asked_for(opened.model or target.model).thinks,
                 )
                 watch.expect(self._sighting, asked)
             else:

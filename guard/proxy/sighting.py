@@ -44,13 +44,14 @@ class Asked:
     """What a request says of its procedure's inputs.
 
     `control` is its member `stepguard` as it was written, `said` the last message of its user, `moment` when
-    it came.
+    it came. `thinks`: its answer begins among thoughts, which the prompt has opened.
     """
 
     program: Program
     control: bytes
     said: str
     moment: datetime
+    thinks: bool = False
 
     def inputs(self) -> dict[str, Value]:
         """Give the inputs. Raises `RequestError` or `ValueError` where they cannot be had."""
@@ -151,7 +152,7 @@ def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
         inputs = asked.inputs()
     except (RequestError, ValueError, RecursionError):
         return concluded(Observed.NO_INPUTS)
-    reader = AnswerReader()
+    reader = AnswerReader(thinks=asked.thinks)
     said = yield from _said(sighting, reader)
     if isinstance(said, Observed):
         return concluded(said)

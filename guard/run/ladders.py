@@ -91,8 +91,8 @@ LADDERS: Final[Mapping[Kind, Ladder]] = {
     Kind.UNCONFIRMED_CALL: _JUDGEMENT,
     Kind.MALFORMED: _LOST,
     Kind.LIMIT_EXCEEDED: _LOST,
-    # Never the model's fault: does not count as an attempt.
-    Kind.TRUNCATED: _JUDGEMENT,
+    # Never the model's fault: does not count as an attempt, and is no reason to give up what can be computed.
+    Kind.TRUNCATED: _FORM,
 }
 
 

@@ -92,8 +92,7 @@ class Target:
     `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
     it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
-    `silent`: it answers to a grammar that it cannot read as if there was none. `patterns` are those that a
-    JSON schema may have there.
+    `patterns` are those that a JSON schema may have there.
     """
 
     name: str
@@ -102,7 +101,6 @@ class Target:
     dialect: Dialect | None
     temperature: float | None = None
     standby: bool = False
-    silent: bool = False
     patterns: Patterns = Patterns.PLAIN
     thoughts: bool = False
     thinks: bool = False
@@ -271,9 +269,14 @@ class Observe:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Send `Waited` after so many seconds."""
+    """Send `Waited` after so many seconds, or at once where an upstream is not going to be asked again.
+
+    `upstream` is that one, `last` says that there is no further one.
+    """
 
     seconds: float
+    upstream: str
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
+from guard.procedure.expected import Expected
 from guard.procedure.model import StepKind
 from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy, Target
@@ -103,6 +104,11 @@ class Policy:
         """Whether what was not verified may be released."""
         return any(rung.action is Action.RELEASE for rule in self.rules for rung in rule.ladder)
 
+    def repairs(self, due: Expected) -> bool:
+        """Whether the guard may write a line for which there are no tokens left."""
+        rungs = ladder(self.rules, Kind.TRUNCATED, due.kind)
+        return due.known and any(rung.action is Action.REPAIR for rung in rungs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
@@ -179,7 +185,7 @@ def decide(
                 action=rung.action,
                 upstream=case.target(rung) if rung.action is Action.FALLBACK else None,
                 counted=case.counted and rung.action in GENERATING,
-                rest=rung.action is Action.REPAIR and case.is_spent,
+                rest=rung.action is Action.REPAIR and (case.is_spent or not case.counted),
                 reason="; ".join(passed),
             )
         if why_not not in passed:

@@ -263,7 +263,7 @@ class Run:
             self._reason = NO_REASON  # it got past the line that it was opened for
         if pause is not None:
             self._waiting = True
-            return [closed, Wait(pause)]
+            return [closed, Wait(pause, self._forcing.targets[self._upstream].name, last=further is None)]
         if further is not None:
             self._upstream = further
             return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
@@ -441,6 +441,8 @@ class Run:
             commands += map(Observe, self._progress.write_on(StepClass.COMPUTED, lambda due: due.known))
         elif comes_alone(self._forcing.targets[self._upstream], self._policy, strategy):
             commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, is_given))
+        if self._accounts.left <= 0:
+            commands += map(Observe, self._progress.write_on(StepClass.REPAIRED, self._policy.repairs))
         if self._progress.failed is not None:
             return commands + self._procedure_failed(None)
         commands += self._deliver()

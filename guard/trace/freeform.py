@@ -22,6 +22,7 @@ from guard.procedure.nodes import Name
 from guard.trace.equations import Part, Value, chains
 from guard.trace.numerals import dated, numeral, plain
 from guard.trace.objects import OPENING, PIECE, Object, read_objects
+from guard.wire.thinking import without_thoughts
 
 _PASS: Final = re.compile(r"\[[0-9]+\]")
 _NUMBER: Final = r"[0-9]{1,9}(?:\[[0-9]{1,9}\])?+(?:\.[0-9]{1,9}(?:\[[0-9]{1,9}\])?+)*+"
@@ -178,9 +179,10 @@ def read_freely(
 ) -> Reading:
     """Read a text in no agreed format; in linear time, and without an error whatever it is.
 
-    `given` are names that stand for inputs: `x = 3` restates one and is no step. A program's are known.
+    `given` are names that stand for inputs: `x = 3` restates one and is no step. A program's are known. What
+    stands in tags for thoughts, in front of the first line that begins as a trace does, is not read.
     """
-    reading = reading_freely(text, steps, given=given)
+    reading = reading_freely(without_thoughts(text), steps, given=given)
     while True:
         try:
             next(reading)

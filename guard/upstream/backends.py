@@ -85,7 +85,6 @@ _LLAMA_CPP: Final = Backend(
     kind="llama.cpp",
     grammar=Place.GRAMMAR,
     dialect=Dialect.GBNF,
-    ignores_bad=frozenset({Dialect.LLGUIDANCE}),
     thinking=Thinking.FORBIDDEN,
     prefix=Prefix.TRAILING,
     echo=Echo.WHOLE,
@@ -118,12 +117,11 @@ _SGLANG: Final = Backend(
     kind="sglang",
     grammar=Place.EBNF,
     dialect=Dialect.XGRAMMAR,
-    ignores_bad=frozenset({Dialect.XGRAMMAR, Dialect.LLGUIDANCE, Dialect.REGEX}),
     prefix=Prefix.CONTINUE,
     with_prefix=_THOUGHTLESS,
     reasoning_fields=("reasoning_content",),
     temperature=0.0,
-    unverified=frozenset({"echo", "ignores_bad"}),
+    unverified=frozenset({"echo"}),
 )
 # Their chat templates raise an error at a system message.
 _NO_SYSTEM: Final = (
@@ -150,7 +148,7 @@ _FIREWORKS: Final = Backend(
     thinking=Thinking.FORBIDDEN,
     reasoning_fields=("reasoning_content",),
     temperature=0.0,
-    unverified=frozenset({"prefix", "thinking", "ignores_bad", "n"}),
+    unverified=frozenset({"prefix", "thinking", "n"}),
 )
 _MISTRAL: Final = Backend(
     kind="mistral",
@@ -178,24 +176,22 @@ _OPENROUTER: Final = Backend(
     kind="openrouter",
     grammar=Place.RESPONSE_FORMAT,
     dialect=Dialect.JSON_SCHEMA,
-    ignores_bad=frozenset({Dialect.JSON_SCHEMA}),
     prefix=Prefix.TRAILING,
     reasoning_fields=("reasoning",),
     n=False,
     temperature=0.0,
     with_grammar={"provider": {"require_parameters": True}},  # else a provider may drop what it has not
-    unverified=frozenset({"echo", "prefix", "thinking", "ignores_bad", "patterns", "n"}),
+    unverified=frozenset({"echo", "prefix", "thinking", "patterns", "n"}),
 )
 _OLLAMA: Final = Backend(
     kind="ollama",
     grammar=Place.RESPONSE_FORMAT,
     dialect=Dialect.JSON_SCHEMA,
-    ignores_bad=frozenset({Dialect.JSON_SCHEMA}),
     prefix=Prefix.TRAILING,
     reasoning_fields=("reasoning",),
     n=False,
     temperature=0.0,
-    unverified=frozenset({"echo", "thinking", "ignores_bad"}),
+    unverified=frozenset({"echo", "thinking"}),
 )
 # Nothing that not every server has; a field that it does not know is left to it.
 _GENERIC: Final = Backend(

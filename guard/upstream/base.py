@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
-from guard.run.messages import Ended, Open, Target, Text
+from guard.run.messages import Ended, Open, Target, Text, Wait
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -37,6 +37,14 @@ class Upstream(Protocol):
 
     async def close(self) -> None:
         """Release everything. Idempotent."""
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """An upstream that says whether it may be asked again after a fault before anybody waits for that."""
+
+    def retrying(self, wait: Wait) -> AbstractContextManager[bool]:
+        """Hold a retry while it is waited for. False: it would not be made, so that waiting is of no use."""
 
 
 class ClientCall(Protocol):

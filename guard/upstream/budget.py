@@ -11,7 +11,7 @@ from dataclasses import dataclass
 __all__ = ["Begun", "RetryBudget"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Begun:
     """A request that was let through, until it is `ended`."""
 
@@ -39,6 +39,10 @@ class RetryBudget:
         (self._retries if retry else self._requests).add(begun)
         return begun
 
+    def withdraw(self, begun: Begun) -> None:
+        """Count something no longer that was only to begin: it does now, or never will."""
+        (self._retries if begun.retry else self._requests).remove(begun)
+
     def most(self, now: float) -> float:
         """So many retries may there be."""
         return max(self.minimum, self._requests.count(now) * self.percent / 100)
@@ -57,6 +61,12 @@ class _Tally:
     def add(self, begun: Begun) -> None:
         self.count(begun.at)  # nobody else may ask for a long time
         self._recent.append(begun)
+
+    def remove(self, begun: Begun) -> None:
+        if begun in self._recent:
+            self._recent.remove(begun)
+        else:
+            self.end(begun)
 
     def end(self, begun: Begun) -> None:
         if begun.running and (not self._recent or begun.at < self._recent[0].at):

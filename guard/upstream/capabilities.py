@@ -103,10 +103,9 @@ class Backend:
     """One row: a kind of server or, where `models` says so, some models of one.
 
     `models`: patterns of model names in small letters, without the path in front. `api`: how it is asked; in
-    the words of chat completions, of which the others are made. `grammar` and `dialect`:
-    where a grammar goes and in which notation; both None: it takes none. `ignores_bad`: the notations in
-    which it takes a text that is no grammar and answers as if there was none. `patterns`: what it makes of
-    those in a JSON schema. `echo`: of the prefix.
+    the words of chat completions, of which the others are made. `grammar` and `dialect`: where a grammar goes
+    and in which notation; both None: it takes none. `patterns`: what it makes of those in a JSON schema.
+    `echo`: of the prefix.
     `stream_options`: whether it knows that field; `usage`: whether a stream ends with the tokens it took.
     The `..._field`s are what it calls them, None where it has none. `refuses`: fields that it answers with
     an error. `reasoning_fields`: where in a message or a delta it puts thoughts, if not where most do.
@@ -124,7 +123,6 @@ class Backend:
     api: Api = Api.CHAT
     grammar: Place | None = None
     dialect: Dialect | None = None
-    ignores_bad: frozenset[Dialect] = frozenset()
     patterns: Patterns = Patterns.PLAIN
     thinking: Thinking = Thinking.FREE
     prefix: Prefix = Prefix.NONE
@@ -161,7 +159,6 @@ class Backend:
             prefill=self.prefill,
             dialect=self.dialect,
             temperature=None if "temperature" in self.refuses else self.temperature,
-            silent=self.dialect in self.ignores_bad,
             patterns=self.patterns,
             thoughts=self.thinking is Thinking.INSIDE,
             thinks=self.thinks,

@@ -1,4 +1,10 @@
-"""Model servers over HTTP: always read as a stream, cut by closing the connection, every fault named."""
+"""Model servers over HTTP: always read as a stream, cut by closing the connection, every fault named.
+
+A request for a generation is sent once: neither aiohttp nor this module repeats a POST, not even where a kept
+connection turns out to be closed. The server may have read it, and what is sent again has to be counted.
+A server that closes what it promised to keep costs one fault: for some time each request gets a connection of
+its own then.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +38,8 @@ from guard.wire.chat import text_of
 MAX_ERROR_BYTES: Final = 64 * 1024
 ERROR_BODY_S: Final = 2.0
 MAX_CONNECTIONS: Final = 1024
+KEPT_S: Final = 4.0  # of an idle connection: most servers close theirs after 5 s or more
+APART_S: Final = 600.0  # that none is kept for where one turned out to be closed
 MAX_ROWS: Final = 256  # of the table, kept for models that were asked for
 LONG_BODY_BYTES: Final = 256 * 1024
 
@@ -95,7 +103,8 @@ class HttpUpstream:
         self._api_key = api_key
         self._pass_key = pass_key
         self._timeouts = timeouts or Timeouts()
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}  # by whether connections are kept
+        self._apart_until = 0.0
 
     def backend_for(self, model: str) -> Backend:
         """Give what holds where this model is asked for; empty: the one that is configured."""
@@ -103,13 +112,12 @@ class HttpUpstream:
 
     async def start(self) -> None:
         """Open the pool. Idempotent."""
-        self._pool()
+        self._pool(kept=True)
 
     async def close(self) -> None:
         """Close the pool. Idempotent."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        while self._sessions:
+            await self._sessions.popitem()[1].close()
 
     async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
         """Open a generation and give what the model says; close the generator to cut it."""
@@ -161,13 +169,13 @@ class HttpUpstream:
         timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.passage_s)
         response: aiohttp.ClientResponse | None = None
         try:
-            response = await self._pool().request(
+            response = await self._send(
+                self.backend_for(""),
                 request.method,
-                self.url(request.path),
+                request.path,
                 headers=headers,
                 data=_payload(request.body),
                 timeout=timeout,
-                allow_redirects=False,
                 skip_auto_headers=("accept", "content-type", "user-agent"),
             )
         except (aiohttp.ClientError, OSError) as error:
@@ -194,9 +202,14 @@ class HttpUpstream:
         asked = orjson.dumps(body(backend, command, model=model, extra=client.extra))
         headers = [("content-type", "application/json"), ("accept", "text/event-stream")]
         headers += self._authorization(client)
-        if backend.closes_after_stream:
-            headers.append(("connection", "close"))
-        response = await self._post(backend.api.path, asked, headers)
+        response = await self._send(
+            backend,
+            "POST",
+            backend.api.path,
+            data=_payload(asked),
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(connect=self._timeouts.connect_s),
+        )
         if response.status == 200:
             return response
         try:
@@ -205,41 +218,39 @@ class HttpUpstream:
             response.close()
         raise of_status(response.status, response.headers, self._redacted(found))
 
-    async def _post(self, path: str, asked: bytes, headers: list[tuple[str, str]]) -> aiohttp.ClientResponse:
-        """Post, and once more where a pooled connection turns out to have been closed by the server."""
-        timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s)
-        while True:
-            connection = SimpleNamespace(reused=False)
-            try:
-                return await self._pool().post(
-                    self.url(path),
-                    data=_payload(asked),
-                    headers=headers,
-                    timeout=timeout,
-                    allow_redirects=False,
-                    trace_request_ctx=connection,
-                )
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
-                if not connection.reused:
-                    raise
+    async def _send(
+        self, backend: Backend, method: str, path: str, **settings: Any
+    ) -> aiohttp.ClientResponse:
+        """Send a request, on a kept connection if there is one; give the beginning of its answer."""
+        loop, connection = asyncio.get_running_loop(), SimpleNamespace(reused=False)
+        kept = not backend.closes_after_stream and loop.time() >= self._apart_until
+        try:
+            return await self._pool(kept=kept).request(
+                method, self.url(path), allow_redirects=False, trace_request_ctx=connection, **settings
+            )
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
+            if connection.reused:
+                self._apart_until = loop.time() + APART_S
+            raise
 
     def _limit(self, reader: AnswerReader) -> float:
         """How long the model may be silent now."""
         return self._timeouts.linger_s if reader.finished else self._timeouts.idle_s
 
-    def _pool(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def _pool(self, *, kept: bool) -> aiohttp.ClientSession:
+        if kept not in self._sessions:
             trace = aiohttp.TraceConfig()
             trace.on_connection_reuseconn.append(_note_reuse)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
+            held: dict[str, Any] = {"keepalive_timeout": KEPT_S} if kept else {"force_close": True}
+            self._sessions[kept] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, **held),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"user-agent": f"stepguard/{version('stepguard')}"},
                 skip_auto_headers=("accept-encoding",),
                 trace_configs=[trace],
             )
-        return self._session
+        return self._sessions[kept]
 
     def url(self, path: str) -> URL:
         """An address below `base_url`, escapes kept as they are."""
@@ -283,8 +294,7 @@ async def _note_reuse(
     context: SimpleNamespace,
     _params: aiohttp.TraceConnectionReuseconnParams,
 ) -> None:
-    if context.trace_request_ctx is not None:
-        context.trace_request_ctx.reused = True
+    context.trace_request_ctx.reused = True
 
 
 async def _read(response: aiohttp.ClientResponse, reader: AnswerReader, patience: Patience) -> bytes:

@@ -12,7 +12,6 @@ from guard.upstream.capabilities import Backend
 COLUMNS: Mapping[str, str] = {
     "api": "API",
     "grammar": "grammar: notation",
-    "ignores_bad": "bad ones ignored",
     "patterns": "patterns",
     "thinking": "thinking first",
     "prefix": "prefix",
@@ -37,7 +36,7 @@ def shown(row: Backend) -> dict[str, str]:
     if row.grammar is not None and row.dialect is not None:
         cells["grammar"] = f"{row.grammar.value}: {row.dialect.value}"
     else:
-        cells["ignores_bad"] = cells["thinking"] = "-"
+        cells["thinking"] = "-"
     if row.dialect is not Dialect.JSON_SCHEMA:
         cells["patterns"] = "-"
     if not row.prefill:

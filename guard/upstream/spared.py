@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Final, Protocol
 
 from guard.errors import UpstreamError, UpstreamSpared, UpstreamStatusError
-from guard.run.messages import Ended, Open, Strategy, Text
+from guard.run.messages import Ended, Open, Strategy, Text, Wait
 from guard.upstream.base import OUT_OF_TIME, ClientCall, Passage, PassageAnswer, Upstream
 from guard.upstream.breaker import Breaker, Pass, State
 from guard.upstream.budget import RetryBudget
@@ -42,7 +42,8 @@ class SparedUpstream:
 
     A generation that cannot go to a further upstream (`Open.last`) passes the breaker whatever its state is.
     A retry is a generation that is opened again on this upstream after a fault; a run that comes from
-    another upstream has cost this one nothing before.
+    another upstream has cost this one nothing before. It is held while it is waited for (`retrying`), so that
+    one that will not be made is not waited for.
     """
 
     def __init__(
@@ -90,6 +91,19 @@ class SparedUpstream:
         finally:
             self._budget.end(begun)
             self._hear(held, went_well)
+
+    @contextmanager
+    def retrying(self, wait: Wait) -> Iterator[bool]:
+        """See `Sparing`. A retry counts from here on: of many that fail together only so many wait."""
+        if self._breaker.left_s(self._now) > wait.seconds and not wait.last:
+            yield False
+            return
+        held = self._budget.begin(self._now, retry=True)
+        try:
+            yield held is not None
+        finally:
+            if held is not None:
+                self._budget.withdraw(held)
 
     @asynccontextmanager
     async def forward(self, request: Passage, *, client: ClientCall) -> AsyncIterator[PassageAnswer]:

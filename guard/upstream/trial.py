@@ -313,15 +313,7 @@ class Trial:
 
     async def _bad_grammar(self, row: Backend, dialect: Dialect) -> None:
         answer = await self._ask(row, self._open(_user("Say hello."), grammar=GRAMMARS[dialect][1]))
-        ignored = answer.good
-        others = row.ignores_bad - {dialect}
-        wrong = sorted(others | {dialect} if ignored else others)
-        self._say(
-            "bad grammar",
-            "ignored" if ignored else "refused",
-            "ignored" if dialect in row.ignores_bad else "refused",
-            {} if ignored == (dialect in row.ignores_bad) else {"ignores_bad": wrong},
-        )
+        self._say("bad grammar", "ignored" if answer.good else "refused")
 
     async def _n(self) -> None:
         if self.row.api is Api.RESPONSES:

@@ -1,4 +1,4 @@
-"""An upstream that may refuse grammars: what it does is remembered, and a bad one is refused in its place."""
+"""An upstream that may refuse grammars, and what it does is remembered."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from time import monotonic
 from typing import Protocol
 
-from guard.errors import UpstreamStatusError
 from guard.run.messages import Ended, Open, Strategy, Text
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
-from guard.upstream.proven import refused
 from guard.upstream.refusals import Refusals
 
 log = logging.getLogger(__name__)
@@ -28,8 +26,7 @@ class UnforcedUpstream:
     """An upstream whose refusals of grammars go into `refusals`.
 
     A refused request counts as a refused grammar once the same request without one is answered: otherwise
-    it was refused for another reason. Where a server would answer to a grammar that it cannot read as if
-    there was none (`Target.silent`), it is read here first, if the library for it is installed.
+    it was refused for another reason.
     """
 
     def __init__(
@@ -53,8 +50,7 @@ class UnforcedUpstream:
         await self._upstream.close()
 
     async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
-        """Open a generation; raises `UpstreamStatusError`, too, where its grammar cannot be read."""
-        self._prove(command)
+        """Open a generation, and hear whether it is answered only without its grammar."""
         async with aclosing(self._upstream.stream(command, client=client)) as pieces:
             answered = command.strategy is not Strategy.UNFORCED
             async for piece in pieces:
@@ -66,17 +62,6 @@ class UnforcedUpstream:
     def forward(self, request: Passage, *, client: ClientCall) -> AbstractAsyncContextManager[PassageAnswer]:
         """See `Upstream`."""
         return self._upstream.forward(request, client=client)
-
-    def _prove(self, command: Open) -> None:
-        target = self.target.asked_for(command.model)
-        if command.grammar is None or target.dialect is None or not target.silent:
-            return
-        why = refused(target.dialect, command.grammar)
-        if why:
-            raise UpstreamStatusError(
-                f"upstream {target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",
-                upstream_status=400,
-            )
 
     def _remember(self, command: Open) -> None:
         self._ear.grammar_refused(self.target.name)

@@ -32,11 +32,16 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("◁think▷", "◁/think▷"),
 )
 
+BLANKS: Final = 1000  # in a line of them that stands for thoughts
+PIECE: Final = 512  # of a whole answer that is read in one go
 SPACE: Final = 64  # characters of white space, at most, that go with the block behind them
 
 _FIRST: Final = "<[◁"  # characters that tags begin with
 _BLANK: Final = " \t\r\n"
 _STARTS: Final = "@{0123456789"  # of a line of a trace, or of an object that holds one
+
+
+_Said = tuple[int | None, str]  # where in the answer it stands, None: nowhere; what is said
 
 
 class _State(Enum):
@@ -61,7 +66,7 @@ class Thinking:
         self._blank, self._quoted = True, False  # of the line that is not yet ended
         self._after = False  # a block was the last thing
         self._wide = False  # more white space has been said than may belong to a block
-        self._held = ""
+        self._held, self._at = "", 0  # what was not yet taken, and where in the answer that begins
 
     @property
     def over(self) -> bool:
@@ -79,10 +84,24 @@ class Thinking:
             return "", text
         self._held += text
         thoughts: list[str] = []
-        said: list[str] = []
+        said: list[_Said] = []
         while self._held and self._read(thoughts, said):
             pass
-        return "".join(thoughts), "".join(said)
+        return "".join(thoughts), "".join(one for _, one in said)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Take a whole answer; give the places of what it says: where each part begins and ends."""
+        said: list[_Said] = []
+        at = 0
+        while at < len(text) and not self.over:
+            self._held += text[at : at + PIECE]
+            at = min(at + PIECE, len(text))
+            while self._held and self._read([], said):
+                pass
+        if not self.active:
+            self._tell(self._take(len(self._held)), said)
+        said.append((at, text[at:]))
+        return [(start, start + len(one)) for start, one in said if start is not None]
 
     def close(self) -> tuple[str, str]:
         """Give what was held, at the end of the answer."""
@@ -91,7 +110,7 @@ class Thinking:
 
     # --- what each state does with what is held; whether there is more to be done ------------------
 
-    def _read(self, thoughts: list[str], said: list[str]) -> bool:
+    def _read(self, thoughts: list[str], said: list[_Said]) -> bool:
         match self._state:
             case _State.LEAD:
                 return self._lead(said)
@@ -100,10 +119,10 @@ class Thinking:
             case _State.WITHIN:
                 return self._look(thoughts)
             case _State.TRACE:
-                said.append(self._take(len(self._held)))
+                self._tell(self._take(len(self._held)), said)
                 return False
 
-    def _lead(self, said: list[str]) -> bool:
+    def _lead(self, said: list[_Said]) -> bool:
         blanks = self._blanks(said)
         if len(self._held) == blanks:
             return False
@@ -123,7 +142,7 @@ class Thinking:
         self._say(self._take(end - kept), said)
         return len(self._held) > kept
 
-    def _blanks(self, said: list[str]) -> int:
+    def _blanks(self, said: list[_Said]) -> int:
         """Count the white space at the beginning of a line that may belong to a block; the rest is said."""
         if not self._blank:
             return 0
@@ -133,7 +152,7 @@ class Thinking:
         space = self._take(blanks)
         if not self._after:
             self._wide = self._wide or blanks > 0
-            said.append(space)
+            self._tell(space, said)
         return 0
 
     def _think(self, thoughts: list[str]) -> bool:
@@ -172,22 +191,27 @@ class Thinking:
 
     def _take(self, length: int) -> str:
         taken, self._held = self._held[:length], self._held[length:]
+        self._at += length
         return taken
 
-    def _say(self, text: str, said: list[str]) -> None:
+    def _say(self, text: str, said: list[_Said]) -> None:
         if text:
             ends = text.endswith("\n")
             self._quoted = not ends and self._is_quoted(text)
             self._blank = ends
             self._after = self._wide = False
-            said.append(text)
+            self._tell(text, said)
+
+    def _tell(self, text: str, said: list[_Said]) -> None:
+        """Say what has just been taken."""
+        said.append((self._at - len(text), text))
 
     def _is_quoted(self, text: str) -> bool:
         return self._quoted or '"' in text
 
-    def _open(self, tag: str, said: list[str]) -> None:
+    def _open(self, tag: str, said: list[_Said]) -> None:
         if not self._blank:
-            said.append("\n")
+            said.append((None, "\n"))
         self._state, self._closing = _State.THINKING, self._pairs[tag.lower()]
         self._fresh, self._inner = True, 0
         self._blank, self._quoted, self._wide = True, False, False
@@ -195,6 +219,25 @@ class Thinking:
     def _thought(self, text: str, thoughts: list[str]) -> None:
         self._fresh = self._fresh and not text.strip(_BLANK)
         thoughts.append(text)
+
+
+def without_thoughts(text: str, *, begun: bool = False) -> str:
+    """Blank the thoughts in a whole answer, as they are parted from it while it comes.
+
+    What it says stands where it stood. `begun`: the prompt has opened a block, which the answer goes on with.
+    """
+    parts: list[str] = []
+    done = 0
+    for start, end in Thinking(begun=begun).spans(text):
+        parts += (_blanks(start - done), text[start:end])
+        done = end
+    return "".join((*parts, _blanks(len(text) - done)))
+
+
+def _blanks(length: int) -> str:
+    """So many blanks, in lines that are not too long for anybody, the last one ended."""
+    lines, rest = divmod(length, BLANKS)
+    return (" " * (rest - 1) + "\n" if rest else "") + (" " * (BLANKS - 1) + "\n") * lines
 
 
 def _any_of(tags: tuple[str, ...]) -> re.Pattern[str]:

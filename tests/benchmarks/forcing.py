@@ -21,6 +21,7 @@ from time import perf_counter
 from typing import Any
 
 from guard.check.verdict import Judgement, StepVerified, Violation
+from guard.cli.amounts import MOST_SEED, whole
 from guard.dialect.lark import Level
 from guard.engine import drive
 from guard.procedure.execute import Program
@@ -194,8 +195,10 @@ async def measure(
 async def main() -> None:
     """Measure what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=24, help="requests of each kind (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--runs", type=whole(1, 100_000), default=24, help="requests of each kind (default %(default)s)"
+    )
+    parser.add_argument("--seed", type=whole(0, MOST_SEED), default=1)
     parser.add_argument("--only", choices=["chain", "shipped"])
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     said = parser.parse_args()

@@ -29,6 +29,7 @@ from time import perf_counter
 from guard.check.checker import Checker
 from guard.check.freely import Findings, findings
 from guard.check.verdict import Kind, StepVerified, Verdict, Violation
+from guard.cli.amounts import whole
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import Expected, Form
 from guard.procedure.load import load
@@ -276,7 +277,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.prompting")
     parser.add_argument("--what", choices=["chain", "shipped"], default="chain")
     parser.add_argument(
-        "--runs", type=int, default=5, help="inputs for each of the chains, or most shipped procedures"
+        "--runs",
+        type=whole(1, 100_000),
+        default=5,
+        help="inputs for each of the chains, or most shipped procedures",
     )
     parser.add_argument("--examples", type=int, nargs="+", default=[0, 1, 3], choices=range(4))
     parser.add_argument("--forms", type=Form, nargs="+", default=list(Form), choices=list(Form))

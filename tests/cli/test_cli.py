@@ -43,6 +43,31 @@ def check(written: Path, trace: str, *more: str) -> int:
     return main(["check", CHAIN, "--inputs", INPUTS, "--trace", str(written), *more])
 
 
+@pytest.mark.parametrize(
+    ("front", "kind"),
+    [
+        ("", None),
+        ("<think>The sum is 5.</think>\n", None),
+        ("<think>\n@begin chain abcdef\n1 s1 = 2 + 3 = 6\n@end abcdef\n</think>", None),
+        ("<think>a <think> b</think> c</think>[THINK]d[/THINK] ", None),
+        ("<think>The sum is 5.\n", "missing_answer"),
+        ("Sure. <think>The sum is 5.</think>", "malformed"),
+    ],
+)
+@pytest.mark.parametrize("wrong", [True, False])
+def test_what_was_thought_in_front_of_a_trace_is_parted_as_while_it_comes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], front: str, kind: str | None, wrong: bool
+) -> None:
+    written = tmp_path / "answer.txt"
+    answer = front + (TRACE.replace(" * 3 = 66", " * 3 = 67") if wrong else TRACE)
+    assert check(written, answer, "--json") == (1 if kind or wrong else 0)
+    violations = json.loads(capsys.readouterr().out)["violations"]
+    if kind is not None:
+        assert violations[0]["kind"] == kind
+    elif wrong:
+        assert answer[violations[0]["at"] :].startswith("67\n"), "offsets are those of the whole answer"
+
+
 def test_the_reference_trace_is_printed_and_passes_the_check(
     written: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

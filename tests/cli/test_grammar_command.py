@@ -17,7 +17,6 @@ from guard.run.policy import Policy
 from guard.run.run import Job, Run
 from guard.trace import render
 from guard.upstream.backends import backend_for, target_for
-from guard.upstream.proven import refused
 from guard.upstream.request import body
 
 ROOT = Path(__file__).parent.parent.parent
@@ -134,21 +133,6 @@ def test_a_procedure_that_fails_leaves_nothing_to_write(
     file.write_text("procedure p(a: int) -> int\n  b = a + 1\n  c = 7 div (b - 1)\n  return c\n")
     assert main(["grammar", str(file), "--dialect", "gbnf", "--inputs", '{"a": 0}', "--after", "1"]) == 2
     assert "--after: the procedure fails at step 2" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("dialect", "grammar"),
-    [
-        ("lark", "start: s1\n"),
-        ("llguidance", "%llguidance {}\nstart: [\n"),
-        ("gbnf", "root ::= (\n"),
-        ("xgrammar", "root ::= s1\n"),
-        ("json-schema", '{"type": "nothing"}'),
-        ("regex", "(a"),
-    ],
-)
-def test_a_bad_grammar_is_refused_with_the_reason(dialect: str, grammar: str) -> None:
-    assert refused(DIALECTS[dialect], grammar)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,6 @@ def test_every_column_but_those_of_our_own_can_be_said_otherwise() -> None:
         ({"max_tokens_field": "max_new_tokens"}, {"max_tokens_field": "max_new_tokens"}),
         ({"refuses": "user"}, {"refuses": frozenset({"user"})}),
         ({"refuses": []}, {"refuses": frozenset()}),
-        ({"ignores_bad": ["xgrammar"]}, {"ignores_bad": frozenset({Dialect.XGRAMMAR})}),
         ({"reasoning_fields": ["thoughts"]}, {"reasoning_fields": ("thoughts",)}),
         ({"n": False, "usage": False, "stream_options": False}, {"n": False, "usage": False}),
         ({"temperature": 0.5}, {"temperature": 0.5}),

@@ -450,7 +450,6 @@ SETS = {  # all lists but those whose order means something: actions, rules, tem
     "routes[0].policies": "routes: [{policies: [default, default]}]",
     "routes[0].modes": "routes: [{modes: [enforce, enforce]}]",
     "defaults.upstream": "defaults: {upstream: [main, main]}",
-    "upstreams.third.capabilities.ignores_bad": "  third: {kind: vllm, base_url: 'http://h/v1', capabilities: {ignores_bad: [gbnf, gbnf]}}",
     "upstreams.third.capabilities.refuses": "  third: {kind: vllm, base_url: 'http://h/v1', capabilities: {refuses: [user, user]}}",
     "upstreams.third.capabilities.reasoning_fields": "  third: {kind: vllm, base_url: 'http://h/v1', capabilities: {reasoning_fields: [a, a]}}",
 }  # fmt: skip

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from guard.config import Config, Service, build, load_config
-from guard.errors import ConfigError, UpstreamConnectError
+from guard.errors import ConfigError, UpstreamConnectError, UpstreamStatusError
 from guard.procedure.expected import Form
 from guard.telemetry.observer import FanOut
+from guard.upstream.abilities import GRAMMARS
+from guard.upstream.backends import BACKENDS
 from guard.upstream.scripted import Reply, Script, ScriptedUpstream
 from guard.upstream.spared import SparedUpstream
+from tests.upstream.servers import Call, opening, run
 
 CHAIN = "procedure chain(a: int) -> int\n  return a + 1\n"
 SCRIPT = "replies: [{text: hello}]\n"
@@ -61,6 +64,31 @@ def test_each_upstream_has_a_breaker_and_a_budget_as_its_settings_say(make: Call
     assert (budget.percent, budget.window_s, budget.minimum) == (20, 10, 0)
     assert other._breaker.failures == 0
     assert other._breaker is not breaker
+
+
+HELD = sorted(kind for kind, row in BACKENDS.items() if row.dialect is not None and kind != "local")
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_no_upstream_is_sent_a_grammar_that_cannot_be_read(make: Callable[..., Service], kind: str) -> None:
+    version = ", api_version: v1" if kind == "azure" else ""
+    at = f"kind: {kind}, base_url: 'http://127.0.0.1:9', model: m, api_key: k{version}"
+    [upstream] = make(f"upstreams: {{main: {{{at}}}}}").upstreams.values()
+    assert upstream.target.dialect is not None
+
+    async def body(grammar: str) -> None:
+        await upstream.start()
+        try:
+            await anext(upstream.stream(opening(grammar=grammar), client=Call()))
+        finally:
+            await upstream.close()
+
+    readable, unreadable = GRAMMARS[upstream.target.dialect]
+    with pytest.raises(UpstreamConnectError):  # nobody listens there
+        run(body(readable))
+    with pytest.raises(UpstreamStatusError, match="was not sent") as caught:
+        run(body(unreadable))
+    assert caught.value.upstream_status == 400
 
 
 def test_a_breaker_that_cannot_be_is_refused_with_its_key(make: Callable[..., Service]) -> None:

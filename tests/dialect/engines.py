@@ -1,6 +1,6 @@
 """The real implementations that read our grammars, and where they come from.
 
-llama.cpp's own parser of GBNF stands in the library of `xllamacpp`; llguidance is installed with the tests.
+llama.cpp's own parser of GBNF stands in the library of `xllamacpp`; llguidance is a dependency.
 XGrammar wants torch, which its native library does not: that alone is installed, with a validator of JSON
 schemas and RE2, into a folder of the cache, and loaded without the package around it.
 """

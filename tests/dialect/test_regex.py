@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard.dialect.lark import Level
+from guard.dialect.quotes import MAX_WORDS, quotes
 from guard.dialect.regex import MAX_TIMES, regex
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, sequence
 from tests.dialect.engines import LLGuidance, XGrammar, re2
@@ -99,3 +100,13 @@ def test_a_repetition_is_bounded_where_all_engines_can(inner: int, outer: int) -
 def test_what_refers_to_itself_is_no_expression() -> None:
     loop: Node = choice(Literal("."), sequence(Literal("a"), Rule("t1")))
     assert regex(Grammar(Rule("t1"), {"t1": loop})) is None
+
+
+@pytest.mark.parametrize("words", [3, 60, 200, MAX_WORDS])
+def test_a_quote_of_a_source_of_many_words_is_an_expression(words: int) -> None:
+    rules: dict[str, Node] = {}
+    quote = quotes([("note", "a " * words)], rules, verbatim=True, several=False)
+    expression = regex(Grammar(quote, rules))
+    assert expression is not None
+    assert takes(expression, ' <- "a a"')
+    assert not takes(expression, ' <- "a a')

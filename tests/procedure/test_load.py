@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -492,6 +494,28 @@ def test_what_just_fits_a_limit_is_taken() -> None:
     assert [problem for problem in problems_of(steps(2000)) if problem.severity == "error"] == []
     assert load(body(f"x = {'(' * 49}a{')' * 49}", "return x + b")).procedures
     assert load(body(f"x = {'a + ' * 40}a", "return x + b")).procedures
+
+
+def test_twice_the_steps_take_twice_the_work() -> None:
+    def calls(count: int) -> int:
+        """How often a function is called, which unlike the time is the same again and again."""
+        made = 0
+
+        def note(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal made
+            made += event == "call"
+
+        text = body(*(f"x{i} = a + a + a + b" for i in range(count)), "return a")
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            load(text)
+        finally:
+            sys.setprofile(before)
+        return made
+
+    load(body("return a"))  # what is made once
+    assert calls(200) < 2.1 * calls(100)
 
 
 def test_at_most_fifty_problems_are_reported_and_twenty_of_the_syntax() -> None:

@@ -17,7 +17,7 @@ import yaml
 
 from guard.config import Service, build, load_config
 from guard.proxy.app import Addresses, serve
-from tests.upstream.servers import Connection
+from tests.upstream.servers import HANGS_S, Connection
 
 T = TypeVar("T")
 
@@ -210,7 +210,7 @@ async def running(service: Service) -> AsyncIterator[Endpoint]:
 
 
 def run(body: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(asyncio.wait_for(body, 20))
+    return asyncio.run(asyncio.wait_for(body, HANGS_S))
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
+from guard.telemetry.metrics import Metrics
 from tests.proxy.running import BODY, BOUND, PORTS, TRACE, Reply, read_reply, request, run, running, scripted
+from tests.upstream.servers import HANGS_S
 
 SERVES = """
 import sys
@@ -64,7 +68,7 @@ def test_a_signal_lets_a_running_stream_finish_and_the_process_end_well(
             child.send_signal(number)
             reply = await stream
             assert reply.events[-1]["stepguard"]["outcome"] == "accepted_first"
-            assert await asyncio.wait_for(child.wait(), 5) == 0
+            assert await asyncio.wait_for(child.wait(), HANGS_S) == 0
             assert child.stdout is not None
             assert await child.stdout.read() == b"ended\n"
 
@@ -87,6 +91,19 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
                 await stream
 
     run(body())
+
+
+def test_a_server_that_has_stopped_leaves_nothing_in_memory(tmp_path: Path) -> None:
+    async def body() -> ref[Metrics]:
+        async with running(scripted(tmp_path, TRACE, config=BOUND)) as endpoint:
+            assert (await endpoint.post(BODY)).status == 200
+            assert (await endpoint.admin("/metrics")).status == 200
+            assert (await endpoint.admin("/readyz")).status == 200
+            return ref(endpoint.service.metrics)
+
+    metrics = run(body())
+    gc.collect()
+    assert metrics() is None
 
 
 def test_pipelined_and_smuggled_requests_are_one_request_or_none(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from guard.engine import read_clock
 from guard.errors import ConfigError
 from tests.proxy.running import (
     ASK,
@@ -401,6 +403,74 @@ def test_an_unbound_stream_passes_byte_for_byte_and_piece_by_piece(tmp_path: Pat
             assert await endpoint.counted(
                 'stepguard_requests_total{outcome="passthrough",procedure="(none)"}'
             ) == 1  # fmt: skip
+
+    run(body())
+
+
+async def header_lines(reader: asyncio.StreamReader) -> list[str]:
+    """The headers of an answer as they stand there, each name in small letters."""
+    text = (await reader.readuntil(b"\r\n\r\n")).decode()
+    pairs = (line.partition(": ") for line in text.split("\r\n")[1:] if line)
+    return [f"{name.lower()}: {value}" for name, _, value in pairs]
+
+
+def test_an_answer_that_passes_has_each_header_once_and_none_of_the_connection(tmp_path: Path) -> None:
+    """An answer was made when its server says so; where it does not, as over HTTP/1.0, we do."""
+    dated = "Date: Tue, 15 Nov 1994 08:12:31 GMT"
+    connections = [
+        "Connection: keep-alive, X-Drop",
+        "Keep-Alive: timeout=5",
+        "X-Drop: 1",
+        "Trailer: x-late",
+        "Upgrade: h2c",
+        "Proxy-Connection: keep-alive",
+        "Proxy-Authenticate: Basic",
+    ]
+    theirs = ["Server: theirs", "Set-Cookie: a=1", "Set-Cookie: b=2", "Cache-Control: no-store"]
+
+    async def behave(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            stamped = [dated] if "/dated" in connection.head else []
+            if "/stream" in connection.head:
+                start = head("200 OK", *stamped, *connections, *theirs, "Transfer-Encoding: chunked")
+                await connection.send(start, chunked(b"x"), b"0\r\n\r\n")
+            else:
+                await connection.send(whole("200 OK", b"x", *stamped, *connections, *theirs))
+
+    async def body() -> None:
+        async with before(tmp_path, behave) as (endpoint, _):
+            for path in ("/v1/dated", "/v1/dated/stream", "/v1/plain", "/v1/plain/stream"):
+                reader, writer = await endpoint.connect()
+                writer.write(request(b"{}", path=path, x_stepguard_key="k"))
+                lines = await header_lines(reader)
+                writer.close()
+                names = [line.partition(":")[0] for line in lines]
+                framing = "transfer-encoding" if path.endswith("stream") else "content-length"
+                assert sorted(names) == sorted(
+                    ["cache-control", "content-type", "date", framing, "server", "set-cookie", "set-cookie"]
+                ), path
+                assert ("dated" in path) == (dated.lower() in [line.lower() for line in lines])
+
+    run(body())
+
+
+def test_what_we_say_ourselves_has_one_date(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            asked = [
+                (endpoint.addresses.client, request(json.dumps(BODY).encode())),
+                (endpoint.addresses.client, request(json.dumps({**BODY, "stream": True}).encode())),
+                (endpoint.addresses.client, request(b"", path="/elsewhere", method="GET")),
+                (endpoint.addresses.admin, request(b"", path="/healthz", method="GET")),
+            ]
+            for address, data in asked:
+                reader, writer = await endpoint.connect(address)
+                writer.write(data)
+                dates = [line[6:] for line in await header_lines(reader) if line.startswith("date: ")]
+                writer.close()
+                [date] = dates
+                assert abs((parsedate_to_datetime(date) - read_clock()).total_seconds()) < 5
 
     run(body())
 

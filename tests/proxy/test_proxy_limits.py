@@ -331,6 +331,25 @@ def test_a_long_wait_is_not_waited_where_another_upstream_can_be_asked(tmp_path:
     run(body())
 
 
+@pytest.mark.parametrize("further", [True, False])
+def test_a_retry_that_will_not_be_made_is_not_waited_for(tmp_path: Path, further: bool) -> None:
+    """The first pause is a quarter of a second at least; the server asks for longer ones."""
+
+    async def body() -> None:
+        nothing = {"retry_budget": {"minimum": 0, "percent": 0}}
+        behaviours = [overloaded("Retry-After: 3"), answers] if further else [overloaded("Retry-After: 3")]
+        async with asked(tmp_path, *behaviours, **nothing) as (endpoint, servers):
+            began = asyncio.get_running_loop().time()
+            reply = await endpoint.post(BODY)
+            assert asyncio.get_running_loop().time() - began < 1.5
+            assert reply.status == (200 if further else 429)
+            assert [requests(server) for server in servers] == [1] * len(servers)
+            spared = 'stepguard_upstream_spared_total{reason="budget",upstream="first"}'
+            assert await endpoint.counted(spared) == 1
+
+    run(body())
+
+
 # --- many at once --------------------------------------------------------------------------------
 
 

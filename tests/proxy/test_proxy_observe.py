@@ -7,6 +7,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Generator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,7 +74,13 @@ async def counted(endpoint: Endpoint, procedure: str = "chain") -> dict[str, int
 
 
 def results(
-    folder: Path, answer: bytes, *headers: str, config: str = OBSERVED, status: str = "200 OK", **body: Any
+    folder: Path,
+    answer: bytes,
+    *headers: str,
+    config: str = OBSERVED,
+    status: str = "200 OK",
+    able: dict[str, Any] | None = None,
+    **body: Any,
 ) -> dict[str, int]:
     """What one request comes to at a server that answers so; what its client gets is looked at, too."""
 
@@ -82,7 +89,10 @@ def results(
             await connection.request()
             await connection.send(whole(status, answer, *headers))
 
-        async with serving(behave) as server, running(behind(folder, server.url, config=config)) as endpoint:
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(serving(behave))
+            service = behind(folder, server.url, config=config, capabilities=able or {})
+            endpoint = await stack.enter_async_context(running(service))
             reply = await endpoint.post({**BODY, **body})
             assert (reply.status, reply.body) == (int(status[:3]), answer)
             assert not [name for name in reply.headers if name.startswith("x-stepguard")]
@@ -121,6 +131,13 @@ def test_thoughts_are_no_steps_and_no_answers(tmp_path: Path, said_behind: str, 
     assert results(tmp_path, completion(said_behind, reasoning_content=THOUGHT)) == {"passed": 1}
     assert results(tmp_path, completion(f"<{tag}>\n{said_behind}")) == {"no_text": 1}
     assert results(tmp_path, completion(f"{THOUGHT}\n{said_behind}")) != {"passed": 1}
+
+
+@pytest.mark.parametrize("said_behind", [TRACE.replace("{nonce}", "3fa92c"), PROSE])
+def test_thoughts_that_the_prompt_has_opened_are_none_either(tmp_path: Path, said_behind: str) -> None:
+    answer = completion(f"{THOUGHT}</think>\n{said_behind}")
+    assert results(tmp_path, answer, able={"thinks": True, "prefix": "none"}) == {"passed": 1}
+    assert results(tmp_path, answer) != {"passed": 1}
 
 
 def test_violations_steps_and_answers_are_counted_apart_from_those_of_enforced_requests(

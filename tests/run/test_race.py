@@ -209,7 +209,7 @@ def test_a_lane_that_is_at_its_end_when_the_time_is_over_has_won() -> None:
 
 
 def test_one_budget_of_tokens_is_for_all_lanes() -> None:
-    lanes = race(max_tokens=30)
+    lanes = race(Policy(race=2, rules=always([Action.RESUME, Action.REJECT])), max_tokens=30)
     commands = lanes.start()
     assert [one.max_tokens for one in opens(commands)] == [30, 30]
     lanes.handle(Text(RIGHT[0], 15), 1)
@@ -218,6 +218,19 @@ def test_one_budget_of_tokens_is_for_all_lanes() -> None:
     commands = lanes.handle(Text("2 b", 1), 2)
     assert told(commands) == ["close 2 budget_exhausted", "finish rejected"]
     assert sum(usage.completion for usage in finish(commands).usage) == 32
+
+
+def test_a_lane_that_the_tokens_ended_is_repaired_where_no_other_one_comes_to_an_answer() -> None:
+    for said, expected in (
+        ("2 b", ["close 2 budget_exhausted", *EMITS, "finish repaired"]),
+        ("".join(RIGHT[1:]), EMITS),
+    ):
+        lanes = race(max_tokens=30)
+        lanes.start()
+        lanes.handle(Text(RIGHT[0], 12), 1)
+        lanes.handle(Text(RIGHT[0], 12), 2)
+        assert told(lanes.handle(Text("2 b", 7), 1)) == ["close 1 budget_exhausted"]
+        assert told(lanes.handle(Text(said, len(expected) - len(EMITS)), 2)) == expected
 
 
 def test_a_budget_that_cannot_suffice_is_refused_once() -> None:

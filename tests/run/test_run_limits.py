@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -36,6 +37,7 @@ from tests.run.procedures import DIALOGUE, LARGER, PREFILL, order, sums
 BEGIN: Final = "@begin sums 3fa92c\n"
 LINES: Final = ["1 a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n", "3 c = 14 - 3 = 11\n", "4 return 11\n"]
 REST: Final = "".join(LINES).removeprefix("1")
+NO_REPAIR: Final = Policy(rules=always([Action.RESUME, Action.REJECT]))
 TIMEOUT: Final = UpstreamTimeout("nothing came for 30 s")
 
 # --- tokens --------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ def test_lines_that_the_guard_writes_cost_no_tokens() -> None:
 
 def test_spent_tokens_end_the_run_as_truncated() -> None:
     play = (
-        Playbook(sums(max_tokens=20))
+        Playbook(sums(max_tokens=20, policy=NO_REPAIR))
         << opens(max_tokens=20)
         >> says(" a = 3 + 4 = 7\n2 b = 7 *", tokens=20)
         << emits("1")
@@ -110,7 +112,9 @@ def test_spent_tokens_end_the_run_as_truncated() -> None:
     ],
 )
 def test_who_could_allow_more_tokens_is_named(policys: int, clients: int | None, more: str) -> None:
-    job = sums(policy=Policy(output_tokens=policys), max_tokens=clients, budget_field="max_tokens")
+    job = sums(
+        policy=replace(NO_REPAIR, output_tokens=policys), max_tokens=clients, budget_field="max_tokens"
+    )
     play = Playbook(job) << opens() >> says(" a = 3 + 4 = 7\n2 b = 7 *", tokens=20) << emits("1")
     play = play >> ends("length", completion=20) << violates(Kind.TRUNCATED, "2")
     play = play << closes(Result.BUDGET_EXHAUSTED)
@@ -146,6 +150,37 @@ def test_what_the_tokens_do_not_suffice_for_is_repaired_if_that_is_listed() -> N
     )
 
 
+@pytest.mark.parametrize(
+    "said", [" a = 3 + 4 = 7\n2 b = 7 *", " a = 3 + 4 = 7\n2 b = 7 * 2 = 14", " a = 3 + 4 = 7\n"]
+)
+def test_tokens_that_end_in_a_line_cost_no_more_than_a_mistake_in_it(said: str) -> None:
+    assert (
+        Playbook(sums(max_tokens=20))
+        << opens()
+        >> says(said, tokens=20)
+        << emits("1")
+        >> ends("length", completion=20)
+        << violates(Kind.TRUNCATED, "2")
+        << closes(Result.BUDGET_EXHAUSTED)
+        << emits("2", StepClass.REPAIRED)
+        << emits("3", StepClass.REPAIRED)
+        << emits("4", StepClass.REPAIRED)
+        << finishes(Outcome.REPAIRED, answer="11", attempts=1)
+    )
+
+
+def test_what_only_the_model_can_decide_is_not_written_for_want_of_tokens() -> None:
+    assert (
+        Playbook(order(max_tokens=20))
+        << opens()
+        >> says(" qty = ", tokens=20)
+        >> ends("length", completion=20)
+        << violates(Kind.TRUNCATED, "1")
+        << closes(Result.BUDGET_EXHAUSTED)
+        << finishes(Outcome.REJECTED, finish_reason="length")
+    )
+
+
 def test_a_server_that_stops_short_by_itself_is_resumed_without_counting() -> None:
     assert (
         Playbook(sums())
@@ -166,9 +201,11 @@ def test_a_server_that_stops_short_by_itself_is_resumed_without_counting() -> No
     )
 
 
-def test_a_server_that_never_gets_past_a_line_is_given_up() -> None:
-    assert (
-        Playbook(sums())
+@pytest.mark.parametrize("repair", [True, False])
+def test_a_server_that_never_gets_past_a_line_is_given_up(repair: bool) -> None:
+    """All at once: what has not helped at one line would be paid for at each further one."""
+    play = (
+        Playbook(sums() if repair else sums(policy=NO_REPAIR))
         << opens()
         >> says(" a")
         >> ends("length")
@@ -184,13 +221,18 @@ def test_a_server_that_never_gets_past_a_line_is_given_up() -> None:
         >> ends("length")
         << violates(Kind.TRUNCATED, "1")
         << closes(Result.VIOLATION)
-        << finishes(Outcome.REJECTED, attempts=1)
     )
+    if not repair:
+        assert play << finishes(Outcome.REJECTED, attempts=1)
+        return
+    for step in ("1", "2", "3", "4"):
+        play = play << emits(step, StepClass.REPAIRED)
+    assert play << finishes(Outcome.REPAIRED, attempts=1, generations=3)
 
 
 def test_a_server_that_does_not_keep_to_the_budget_is_cut() -> None:
     assert (
-        Playbook(sums(max_tokens=20))
+        Playbook(sums(max_tokens=20, policy=NO_REPAIR))
         << opens()
         >> says(" a = 3 + 4 = 7\n", tokens=20)
         << emits("1")

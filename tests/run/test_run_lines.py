@@ -270,12 +270,27 @@ def test_a_line_that_is_longer_than_it_needs_to_be_is_judged_as_it_stands(said: 
 
 
 def test_a_budget_that_is_spent_within_a_line_is_the_budgets_fault() -> None:
-    run = sums(policy=replace(AUTO, output_tokens=20))
+    run = sums(policy=replace(AUTO, output_tokens=20, rules=always([Action.RESUME, Action.REJECT])))
     assert opened(run).max_tokens == 20
     commands = run.handle(Text(" 7", 20)) + run.handle(Ended("length"))
     assert isinstance(commands[-1], Finish)
     assert commands[-1].error is not None
     assert commands[-1].error.code == Kind.TRUNCATED
+
+
+@pytest.mark.parametrize("repair", [True, False])
+def test_where_the_tokens_end_behind_a_line_the_guard_writes_what_it_can_if_it_may(repair: bool) -> None:
+    rules = () if repair else always([Action.RESUME, Action.REJECT])
+    run = sums(policy=replace(AUTO, output_tokens=20, rules=rules))
+    assert opened(run).max_tokens == 20
+    finish = [*run.handle(Text(" 7", 20)), *run.handle(Ended("stop"))][-1]
+    assert isinstance(finish, Finish)
+    assert finish.violations == ()
+    if repair:
+        assert (finish.outcome, finish.answer) == (Outcome.REPAIRED, "11")
+        assert (finish.steps.scaffolded, finish.steps.repaired) == (1, 3)
+    else:
+        assert (finish.outcome, finish.error and finish.error.code) == (Outcome.REJECTED, Kind.TRUNCATED)
 
 
 def test_where_it_may_be_released_the_model_is_not_stopped_at_the_end_of_a_line() -> None:

@@ -107,6 +107,23 @@ def test_every_answer_is_found_where_it_stands(text: str, answers: list[str]) ->
         assert text[answer.at : answer.end] == answer.text
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("<think>S3 = 900. The answer is 900.</think>\nS3 = 5", {2: 5}),
+        ("Well. [THINK]S3 = 900[/THINK] S3 = 5", {2: 5}),
+        ("<think>S3 = 900\nThe answer is 900.", {}),
+        ("<think>\n@begin p abcdef\n3 S3 = 900\n@end abcdef\n</think>\nS3 = 5", {2: 5}),
+        ('{"S3": 5}\n<think>', {2: 5}),
+    ],
+)
+def test_what_is_thought_in_tags_is_not_read(text: str, found: dict[int | None, object]) -> None:
+    reading = read_freely(text, NAMES)
+    assert values(reading) == found
+    assert not any("900" in text[seen.at : seen.end] for seen in reading.seen)
+    assert not any("900" in answer.text for answer in reading.answers)
+
+
 def test_what_is_missing_extra_and_given_is_told_apart() -> None:
     reading = read_freely("x = 3\nS1 = 3\n7. S9 = 4\nS3 = S1", NAMES, given=["x"])
     assert [step.name for step in reading.missing] == ["S2"]

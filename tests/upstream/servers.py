@@ -12,14 +12,20 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, TypeVar
 
+import pytest
 import uvloop
 
+from guard.errors import UpstreamError
 from guard.run.messages import Ended, Open, Strategy, Text
 from guard.upstream.http import HttpUpstream, Timeouts
 
 T = TypeVar("T")
 
+HANGS_S = (
+    120  # a test that takes longer hangs; on a busy machine starting a process alone may take half a minute
+)
 SHORT = Timeouts(connect_s=0.2, first_s=0.3, idle_s=0.2, linger_s=0.1, passage_s=0.3)
+CUT_S = 0.1  # within which a connection is closed when its generation is
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,14 @@ class Connection:
     body: bytes = b""
     gone: float | None = None
     received: int = 0  # bytes behind the last request that was read
+    requests: int = 0  # that were read whole
 
     async def request(self) -> dict[str, Any]:
         """Read one request; give its body. Raises `IncompleteReadError` where the client closes instead."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         self.head = head.decode()
         self.body = await self.reader.readexactly(int(self.header("content-length") or 0))
+        self.requests += 1
         return json.loads(self.body) if self.body.startswith(b"{") else {}
 
     def header(self, name: str) -> str | None:
@@ -196,9 +204,51 @@ def answered(behave: Behaviour, command: Open | None = None, **settings: Any) ->
     return run(body())
 
 
+def streams(*events: bytes, **settings: Any) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            await connection.stream(*events, **settings)
+
+    return behave
+
+
+def answers(*raw: bytes, pause_s: float = 0) -> Behaviour:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*raw, pause_s=pause_s)
+
+    return behave
+
+
+def then_holds(*raw: bytes) -> Behaviour:
+    """Answers so far, then keeps the connection open in silence until the client leaves."""
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*raw)
+        await connection.until_gone()
+
+    return behave
+
+
+def fault(behave: Behaviour, **settings: Any) -> UpstreamError:
+    with pytest.raises(UpstreamError) as caught:
+        answered(behave, **settings)
+    assert str(caught.value).startswith("upstream 'main': ")
+    assert caught.value.message == str(caught.value)
+    return caught.value
+
+
+def gone_after(connection: Connection, cut_at: float) -> float:
+    """How long after a time the client was gone."""
+    assert connection.gone is not None
+    return connection.gone - cut_at
+
+
 def run(body: Coroutine[Any, Any, T]) -> T:
     """Run on the event loop that the service uses."""
-    return uvloop.run(asyncio.wait_for(body, 15))
+    return uvloop.run(asyncio.wait_for(body, HANGS_S))
 
 
 async def first_pieces(stream: AsyncGenerator[Text | Ended], count: int) -> None:

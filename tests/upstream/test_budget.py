@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from guard.upstream.budget import Begun, RetryBudget
 
-# What happens: how much later, whether it is a retry, and how long it runs.
-HAPPENING = st.tuples(st.floats(0, 3), st.booleans(), st.floats(0, 40))
+# What happens: how much later, whether it is a retry, how long it runs, and whether it never begins after all.
+HAPPENING = st.tuples(st.floats(0, 3), st.booleans(), st.floats(0, 40), st.booleans())
 
 
 @settings(max_examples=200)
@@ -20,23 +20,28 @@ HAPPENING = st.tuples(st.floats(0, 3), st.booleans(), st.floats(0, 40))
     st.integers(0, 5),
 )
 def test_a_retry_begins_exactly_where_there_is_room_for_it(
-    happenings: list[tuple[float, bool, float]], percent: float, window_s: float, minimum: int
+    happenings: list[tuple[float, bool, float, bool]], percent: float, window_s: float, minimum: int
 ) -> None:
     budget = RetryBudget(percent=percent, window_s=window_s, minimum=minimum)
     now = 0.0
-    running: list[tuple[float, Begun]] = []
+    running: list[tuple[float, Begun, bool]] = []
     counted: list[tuple[float, float, bool]] = []  # begun, ended, whether it is a retry
-    for later, retry, takes in happenings:
+    for later, retry, takes, withdrawn in happenings:
         now += later
-        for over, begun in [entry for entry in running if entry[0] <= now]:
-            budget.end(begun)
-            running.remove((over, begun))
+        for entry in [entry for entry in running if entry[0] <= now]:
+            over, begun, gone = entry
+            running.remove(entry)
+            if gone:
+                budget.withdraw(begun)
+                counted.remove((begun.at, over, begun.retry))
+            else:
+                budget.end(begun)
         there = [r for begun_at, ended_at, r in counted if begun_at > now - window_s or ended_at > now]
         room = sum(there) < max(minimum, (len(there) - sum(there)) * percent / 100)
         started = budget.begin(now, retry=retry)
         assert (started is not None) is (not retry or room)
         if started is not None:
-            running.append((now + takes, started))
+            running.append((now + takes, started, withdrawn))
             counted.append((now, now + takes, retry))
 
 

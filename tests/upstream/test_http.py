@@ -6,8 +6,7 @@ import asyncio
 import gzip
 import json
 import socket
-from contextlib import aclosing, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,82 +14,40 @@ import pytest
 from guard.errors import (
     InvalidState,
     RequestError,
-    UpstreamBusy,
     UpstreamConnectError,
     UpstreamError,
     UpstreamProtocolError,
-    UpstreamStatusError,
     UpstreamTimeout,
 )
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.base import Passage
-from guard.upstream.http import HttpUpstream, Timeouts
+from guard.upstream.http import LONG_BODY_BYTES, HttpUpstream, Timeouts
 from tests.upstream.servers import (
+    CUT_S,
     DONE,
     SHORT,
     STREAM_HEAD,
     USAGE,
-    Behaviour,
     Call,
     Connection,
     answered,
+    answers,
     chunked,
     connected,
     event,
-    first_pieces,
+    fault,
+    gone_after,
     head,
     hear,
     opening,
     run,
     said,
     serving,
+    streams,
     text_in,
+    then_holds,
     whole,
 )
-
-CUT_S = 0.1
-FILES = Path("/proc/self/fd")
-
-
-def open_files() -> int:
-    return len(list(FILES.iterdir()))
-
-
-def streams(*events: bytes, **settings: Any) -> Behaviour:
-    async def behave(connection: Connection) -> None:
-        while True:
-            await connection.request()
-            await connection.stream(*events, **settings)
-
-    return behave
-
-
-def answers(*raw: bytes, pause_s: float = 0) -> Behaviour:
-    async def behave(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(*raw, pause_s=pause_s)
-
-    return behave
-
-
-def then_holds(*raw: bytes) -> Behaviour:
-    """Answers so far, then keeps the connection open in silence until the client leaves."""
-
-    async def behave(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(*raw)
-        await connection.until_gone()
-
-    return behave
-
-
-def fault(behave: Behaviour, **settings: Any) -> UpstreamError:
-    with pytest.raises(UpstreamError) as caught:
-        answered(behave, **settings)
-    assert str(caught.value).startswith("upstream 'main': ")
-    assert caught.value.message == str(caught.value)
-    return caught.value
-
 
 # --- what goes right -----------------------------------------------------------------------------
 
@@ -165,6 +122,7 @@ def test_the_clients_key_is_passed_on_only_where_the_operator_says_so() -> None:
     async def body() -> None:
         async with serving(behave) as server, connected(server, pass_key=True, api_key="sk-ours") as upstream:
             await hear(upstream, call=Call(authorization="Bearer theirs"))
+            await asyncio.sleep(0.05)  # until the server has closed the connection
             await hear(upstream, call=Call())
 
     run(body())
@@ -480,33 +438,90 @@ def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> 
     run(body())
 
 
-def test_a_pooled_connection_that_the_server_has_closed_costs_nothing() -> None:
+@pytest.mark.parametrize("idle_s", [0.0, 0.05])
+def test_a_pooled_connection_that_the_server_has_closed_costs_nothing(idle_s: float) -> None:
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.stream(said("1", "stop"), DONE)
-        await connection.request()  # the second request is read and the connection dropped
+        await asyncio.sleep(idle_s)  # as servers do that close what is idle, though usually after seconds
 
     async def body() -> None:
         async with serving(behave) as server, connected(server) as upstream:
-            assert text_in(await hear(upstream)) == "1"
-            assert text_in(await hear(upstream)) == "1"
-            assert len(server.connections) == 2
+            for _ in range(3):
+                assert text_in(await hear(upstream)) == "1"
+                await asyncio.sleep(idle_s + 0.1)
+            assert [connection.requests for connection in server.connections] == [1, 1, 1]
 
     run(body())
 
 
-def test_a_pooled_connection_that_the_server_resets_costs_nothing() -> None:
+@pytest.mark.parametrize("how", ["closed", "reset", "cut"])
+@pytest.mark.parametrize("long", [False, True])
+def test_a_request_that_a_pooled_connection_takes_along_is_a_fault_and_not_sent_again(
+    how: str, long: bool
+) -> None:
+    """The server may have read it: closing a connection that was idle looks the same from here."""
+
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.stream(said("1", "stop"), DONE)
-        await connection.request()
-        connection.reset()
+        if how == "cut":
+            await connection.reader.readexactly(10)
+        else:
+            await connection.request()
+        if how == "reset":
+            connection.reset()
 
     async def body() -> None:
+        messages = ({"role": "user", "content": "x" * LONG_BODY_BYTES * long},)
         async with serving(behave) as server, connected(server) as upstream:
             assert text_in(await hear(upstream)) == "1"
-            assert text_in(await hear(upstream)) == "1"
-            assert len(server.connections) == 2
+            with pytest.raises(UpstreamError):
+                await hear(upstream, opening(messages=messages))
+            assert [connection.requests for connection in server.connections] == [1 if how == "cut" else 2]
+            for _ in range(3):
+                assert text_in(await hear(upstream)) == "1"
+            assert [connection.requests for connection in server.connections[1:]] == [1, 1, 1], "none is kept"
+
+    run(body())
+
+
+def test_connections_are_kept_again_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guard.upstream.http.APART_S", 0.2)
+    broken = True
+
+    async def behave(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            if broken and connection.requests == 2:
+                return
+            await connection.stream(said("1", "stop"), DONE)
+
+    async def body() -> None:
+        nonlocal broken
+        async with serving(behave) as server, connected(server) as upstream:
+            await hear(upstream)
+            with pytest.raises(UpstreamError):
+                await hear(upstream)
+            broken = False
+            await hear(upstream)
+            await asyncio.sleep(0.3)
+            for _ in range(3):
+                await hear(upstream)
+            assert [connection.requests for connection in server.connections] == [2, 1, 3]
+
+    run(body())
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guard.upstream.http.KEPT_S", 0.1)
+
+    async def body() -> None:
+        async with serving(streams(said("1", "stop"), DONE)) as server, connected(server) as upstream:
+            for pause_s in (0.0, 0.3, 0.0):
+                await hear(upstream)
+                await asyncio.sleep(pause_s)
+            assert [connection.requests for connection in server.connections] == [2, 1]
 
     run(body())
 
@@ -538,312 +553,6 @@ def test_llama_cpp_closes_behind_streams_though_it_promises_not_to() -> None:
             assert len(server.connections) == 5
 
     run(body())
-
-
-# --- answers that are none -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_an_error_status_is_final_and_keeps_its_body(status: int) -> None:
-    body = json.dumps({"error": {"message": "no such model", "type": "x"}}).encode()
-    error = fault(answers(whole(f"{status} Oh", body)))
-    assert type(error) is UpstreamStatusError
-    assert (error.upstream_status, error.body, error.retryable) == (status, body, False)
-    assert error.message == f"upstream 'main': it answered {status}: no such model"
-
-
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-def test_a_status_that_may_pass_may_be_tried_again(status: int) -> None:
-    error = fault(answers(whole(f"{status} Oh", b'{"detail": "overloaded"}', "Retry-After: 2")))
-    assert type(error) is UpstreamBusy
-    assert error.retryable
-    assert error.retry_after_s == 2
-    assert error.message.endswith("overloaded")
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        (["Retry-After: 2"], 2),
-        (["Retry-After: 1.5"], 1.5),
-        (["retry-after-ms: 250", "Retry-After: 9"], 0.25),
-        (["Retry-After: -5"], 0),
-        (["Retry-After: 3600"], 3600),
-        (["Retry-After: 1e12"], 86_400),
-        (["Retry-After: " + "9" * 400], 86_400),
-        (["Retry-After: -" + "9" * 400], 0),
-        (["Retry-After: inf"], None),
-        (["Retry-After: nan"], None),
-        (["Retry-After: soon"], None),
-        (["Retry-After: 1_0"], None),
-        (["Retry-After: ٣"], None),
-        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Fri, 31 Dec 99999999999 23:59:59 GMT"], None),
-        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], 7),
-        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon, 30 Nov 2026 02:00:07 GMT"], 0),
-        (["Date: Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After: Mon Nov 30 03:00:07 2026"], 7),
-        (["Retry-After: Mon, 30 Nov 2026 03:00:07 GMT"], None),
-        ([], None),
-    ],
-)
-def test_how_long_to_wait_is_read_in_every_spelling(headers: list[str], seconds: float | None) -> None:
-    assert fault(answers(whole("429 Slow Down", b"{}", *headers))).retry_after_s == seconds
-
-
-def test_our_key_stays_with_us_where_the_server_repeats_it() -> None:
-    body = b'{"error": {"message": "Incorrect API key provided: sk-secret"}}'
-    error = fault(answers(whole("401 No", body)), api_key="sk-secret")
-    assert isinstance(error, UpstreamStatusError)
-    assert b"sk-secret" not in error.body
-    assert "sk-secret" not in error.message
-
-
-def test_an_endless_error_body_is_cut() -> None:
-    error = fault(answers(head("500 Oh", content_type="text/plain"), *[b"x" * 65536] * 40))
-    assert isinstance(error, UpstreamBusy)
-    assert len(error.body) <= 65536
-    assert len(error.message) < 300
-
-
-def test_an_error_body_may_come_in_pieces_or_not_at_all() -> None:
-    body = b'{"error": {"message": "no such model"}}'
-    raw = whole("404 No", body)
-    assert fault(answers(raw[:-20], raw[-20:], pause_s=0.02)).message.endswith("no such model")
-    assert "it answered 404" in fault(answers(raw[:-20])).message
-
-
-def test_a_redirect_is_not_followed() -> None:
-    error = fault(answers(whole("302 Found", b"", "Location: http://169.254.169.254/latest")))
-    assert isinstance(error, UpstreamStatusError)
-    assert error.upstream_status == 302
-    assert not error.retryable
-
-
-@pytest.mark.parametrize("content_type", ["text/html", "text/event-stream", "application/json"])
-def test_a_web_page_is_no_answer(content_type: str) -> None:
-    page = b"\n<!DOCTYPE html><html><body>Log in</body></html>"
-    error = fault(answers(whole("200 OK", page, content_type=content_type)))
-    assert isinstance(error, UpstreamProtocolError)
-    assert "a web page came instead of a stream: '<!DOCTYPE html>" in error.message
-
-
-@pytest.mark.parametrize(
-    ("body", "said_so"),
-    [
-        (b"", "the answer is empty"),
-        (b"\n\n \n", "the answer is empty"),
-        (b"Hello.", "broke off in the middle of a chunk"),
-        (b"{}", "this is no chunk of a chat completion: '{}'"),
-        (b'{"choices": [', "this is no chunk"),
-        (b'{"choices": 3}', "this is no chunk"),
-        (b"data: {\n\n", "this is no chunk of a chat completion: '{'"),
-        (b"data: null\n\n", "this is no chunk"),
-        (b"data: [1]\n\n", "this is no chunk"),
-        (b'data: {"choices": [{"delta": 5}]}\n\n', "this is no chunk"),
-        (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "this is no chunk"),
-        (b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n', "this is no chunk"),
-        (b"data: " + b"[" * 100_000 + b"\n\n", "this is no chunk"),
-        (said("1 a"), "ended without a finish reason and without [DONE]"),
-        (said("1 a") + b'data: {"choi', "broke off in the middle of a chunk"),
-    ],
-)
-def test_what_is_not_the_protocol_is_named(body: bytes, said_so: str) -> None:
-    error = fault(answers(whole("200 OK", body)))
-    assert isinstance(error, UpstreamProtocolError)
-    assert said_so in error.message
-    assert error.retryable
-    assert len(error.message) < 300
-
-
-@pytest.mark.parametrize(
-    "raw", [b"\x00\x01\x02 hello\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"SSH-2.0-OpenSSH\r\n"]
-)
-def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
-    assert isinstance(fault(answers(raw)), UpstreamProtocolError)
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "kind"),
-    [
-        ({"error": {"message": "Overloaded", "type": "overloaded_error"}}, 500, UpstreamBusy),
-        ({"error": {"message": "Slow down", "code": 429}}, 429, UpstreamBusy),
-        ({"error": {"message": "Too long", "code": 400}}, 400, UpstreamStatusError),
-        ({"error": "gone"}, 500, UpstreamBusy),
-        ({"error": {"reason": "odd"}}, 500, UpstreamBusy),
-        ({"object": "error", "message": "vllm", "code": 400}, 400, UpstreamStatusError),
-        (
-            {"choices": [{"delta": {}, "finish_reason": "error"}], "error": {"message": "x", "code": 502}},
-            502,
-            UpstreamBusy,
-        ),
-    ],
-)
-def test_an_error_inside_the_stream_ends_it(
-    error: object, status: int, kind: type[UpstreamStatusError]
-) -> None:
-    for behave in (streams(said("1"), event(error)), answers(whole("200 OK", json.dumps(error).encode()))):
-        caught = fault(behave)
-        assert type(caught) is kind
-        assert caught.upstream_status == status
-
-
-def test_text_before_an_error_is_given() -> None:
-    async def body() -> list[Text | Ended]:
-        behave = streams(said("1 a"), event({"error": {"message": "Overloaded"}}))
-        async with serving(behave) as server, connected(server) as upstream:
-            async for piece in upstream.stream(opening(), client=Call()):
-                heard.append(piece)  # noqa: PERF401
-        return heard
-
-    heard: list[Text | Ended] = []
-    with pytest.raises(UpstreamBusy, match="it reported an error: Overloaded"):
-        run(body())
-    assert heard == [Text("1 a", 1)]
-
-
-def test_a_connection_that_breaks_off_is_no_end() -> None:
-    short = head("200 OK", "Content-Length: 9999")
-    for raw in ([STREAM_HEAD, chunked(said("1"))], [short, said("1")], [STREAM_HEAD, b"40\r\ndata: {"]):
-        error = fault(answers(*raw))
-        assert isinstance(error, UpstreamProtocolError)
-        assert "broke off" in error.message
-
-
-def test_a_reset_is_no_end() -> None:
-    async def behave(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(STREAM_HEAD, chunked(said("1")), pause_s=0.05)
-        connection.reset()
-
-    assert isinstance(fault(behave), UpstreamProtocolError)
-
-
-def test_a_break_behind_the_finish_reason_does_no_harm() -> None:
-    heard = answered(answers(STREAM_HEAD, chunked(said("1")), chunked(said(None, "stop"))))
-    assert heard[0] == Text("1", 1)
-    assert isinstance(heard[-1], Ended)
-
-
-def test_a_line_without_end_is_bounded() -> None:
-    endless = [chunked(b"x" * 65536)] * 64
-    error = fault(answers(STREAM_HEAD, chunked(b"data: "), *endless))
-    assert "a chunk is longer than 1048576 bytes" in error.message
-
-
-def test_a_body_without_end_is_bounded() -> None:
-    error = fault(answers(STREAM_HEAD, chunked(b"{"), *[chunked(b" " * 65536)] * 200))
-    assert "the answer is longer than 8388608 bytes" in error.message
-
-
-# --- cutting -------------------------------------------------------------------------------------
-
-
-def gone_after(connection: Connection, cut_at: float) -> float:
-    assert connection.gone is not None
-    return connection.gone - cut_at
-
-
-@pytest.mark.parametrize("kind", ["generic", "llama.cpp"])
-def test_closing_the_generator_closes_the_connection(kind: str) -> None:
-    async def body() -> float:
-        behave = then_holds(STREAM_HEAD, chunked(said("1 a")), chunked(said(" = ")))
-        async with serving(behave) as server, connected(server, kind=kind) as upstream:
-            await first_pieces(upstream.stream(opening(), client=Call()), 2)
-            cut_at = asyncio.get_running_loop().time()
-            await asyncio.sleep(CUT_S)
-            return gone_after(server.connections[0], cut_at)
-
-    assert run(body()) < CUT_S
-
-
-@pytest.mark.parametrize("raw", [(), (STREAM_HEAD,), (STREAM_HEAD, chunked(said("1")))])
-def test_cancelling_whoever_waits_closes_the_connection(raw: tuple[bytes, ...]) -> None:
-    async def body() -> float:
-        async with serving(then_holds(*raw)) as server, connected(server) as upstream:
-            waiting = asyncio.create_task(hear(upstream))
-            await asyncio.sleep(0.05)
-            waiting.cancel()
-            cut_at = asyncio.get_running_loop().time()
-            await asyncio.wait([waiting])
-            await asyncio.sleep(CUT_S)
-            return gone_after(server.connections[0], cut_at)
-
-    assert run(body()) < CUT_S
-
-
-def test_a_server_that_does_not_read_its_request_is_left_all_the_same() -> None:
-    long = 30_000_000
-    given_up, gone = asyncio.Event(), asyncio.Event()
-
-    async def behave(connection: Connection) -> None:
-        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        await given_up.wait()
-        connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
-        await connection.until_gone()
-        gone.set()
-
-    async def body() -> int:
-        async with serving(behave) as server, connected(server, timeouts=SHORT) as upstream:
-            with pytest.raises(UpstreamTimeout):
-                await hear(upstream, opening(messages=({"role": "user", "content": "x" * long},)))
-            given_up.set()
-            await gone.wait()
-            return server.connections[0].received
-
-    assert run(body()) < long / 2  # what the system had buffered; the rest is not sent after the end
-
-
-@pytest.mark.skipif(not FILES.is_dir(), reason="counts open files as Linux shows them")
-def test_no_connection_is_left_open_whatever_happens() -> None:
-    page = whole("200 OK", b"<html>", content_type="text/html")
-    behaviours = [
-        streams(said("1", "stop"), DONE),
-        streams(said("1"), event({"error": "gone"})),
-        answers(page),
-        answers(whole("500 Oh", b"{}")),
-        answers(STREAM_HEAD, chunked(said("1"))),
-        then_holds(STREAM_HEAD, chunked(said("1", "stop") + DONE)),
-    ]
-
-    async def once(behave: Behaviour) -> None:
-        async with serving(behave) as server, connected(server) as upstream:
-            with suppress(UpstreamError):
-                await hear(upstream)
-            with suppress(UpstreamError):
-                await first_pieces(upstream.stream(opening(), client=Call()), 1)
-
-    async def body() -> int:
-        await asyncio.gather(*map(once, behaviours))
-        before = open_files()
-        await asyncio.gather(*map(once, behaviours * 10))
-        await asyncio.sleep(0.05)
-        return open_files() - before
-
-    assert run(body()) <= 0
-
-
-def test_text_that_piles_up_holds_the_server_back() -> None:
-    sent = 0
-
-    async def behave(connection: Connection) -> None:
-        nonlocal sent
-        await connection.request()
-        await connection.send(STREAM_HEAD)
-        piece = chunked(said("x" * 60_000))
-        while sent < 2000:
-            await connection.send(piece)
-            sent += 1
-
-    async def body() -> None:
-        async with (
-            serving(behave) as server,
-            connected(server) as upstream,
-            aclosing(upstream.stream(opening(), client=Call())) as stream,
-        ):
-            await anext(stream)
-            await asyncio.sleep(0.3)
-
-    run(body())
-    assert sent < 400  # of 2,000 pieces, the socket buffers' worth
 
 
 # --- passing on ----------------------------------------------------------------------------------

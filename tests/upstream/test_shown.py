@@ -16,7 +16,6 @@ MANUAL = (Path(__file__).parent.parent.parent / "deploy/README.md").read_text(en
 PARTS = (
     (
         "grammar",
-        "ignores_bad",
         "patterns",
         "thinking",
         "prefix",

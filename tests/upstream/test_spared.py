@@ -18,7 +18,7 @@ from guard.errors import (
     UpstreamStatusError,
     UpstreamTimeout,
 )
-from guard.run.messages import Ended, Open, Strategy, Target, Text
+from guard.run.messages import Ended, Open, Strategy, Target, Text, Wait
 from guard.telemetry import metrics
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from guard.upstream.breaker import Breaker, State
@@ -122,6 +122,9 @@ class Case:
             return b"".join([data async for data in answer.body])
 
 
+WAIT = Wait(0.5, "main")
+
+
 def retry() -> Open:
     return opening(strategy=Strategy.TRANSPORT)
 
@@ -208,6 +211,37 @@ def test_retries_beyond_the_budget_are_not_made_and_fallbacks_are_no_retries() -
         for strategy in set(Strategy) - {Strategy.TRANSPORT}:
             assert await case.hears(opening(strategy=strategy)) == 1
         assert case.ear.spared == ["budget"]
+
+    run(body())
+
+
+def test_a_retry_is_held_while_it_is_waited_for() -> None:
+    async def body() -> None:
+        case = Case(minimum=2)
+        with case.upstream.retrying(WAIT) as first, case.upstream.retrying(WAIT) as second:
+            with case.upstream.retrying(WAIT) as third:
+                assert (first, second, third) == (True, True, False)
+            with pytest.raises(UpstreamSpared):
+                await case.hears(retry())
+        assert await case.hears(retry()) == 1
+        with case.upstream.retrying(WAIT) as fourth:
+            assert fourth, "of the two one was never made"
+        assert case.ear.spared == ["budget"]
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "last", "comes"), [(0.01, False, False), (60.0, False, True), (0.01, True, True)]
+)
+def test_what_the_breaker_would_stop_is_not_waited_for(seconds: float, last: bool, comes: bool) -> None:
+    async def body() -> None:
+        case = Case()
+        await case.fails()
+        assert case.is_in(State.OPEN)
+        with case.upstream.retrying(Wait(seconds, "main", last=last)) as would:
+            assert would is comes
+        assert case.ear.spared == []
 
     run(body())
 

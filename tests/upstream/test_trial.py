@@ -81,7 +81,7 @@ def test_the_trace_is_found_in_the_input_of_a_tool() -> None:
         (Able(place=Place.CUSTOM_TOOL, thinks="summary"), "openai", "gpt-5", {}),
         (Able(place=Place.CUSTOM_TOOL, streams=False), "openai", "gpt-5", {}),
         (Able(), "openai", "gpt-5", {"grammar": "none"}),
-        (Able(place=Place.CUSTOM_TOOL, picky=False), "openai", "gpt-5", {"ignores_bad": ["lark"]}),
+        (Able(place=Place.CUSTOM_TOOL, picky=False), "openai", "gpt-5", {}),
         (Able(place=Place.RESPONSE_FORMAT), "openai", "gpt-4o", {}),
         (Able(place=Place.CUSTOM_TOOL), "generic", "m", {"grammar": "custom_tool"}),
         (Able(), "generic", "m", {}),
@@ -132,16 +132,6 @@ def test_an_api_that_a_server_has_not_is_told() -> None:
             Able(prefix=Prefix.CONTINUE, refuses=frozenset({"structured_outputs"})),
             "vllm",
             {"grammar": "none"},
-        ),
-        (
-            Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=False),
-            "vllm",
-            {"ignores_bad": ["xgrammar"]},
-        ),
-        (
-            Able(prefix=Prefix.CONTINUE, place=Place.EBNF),
-            "sglang",
-            {"ignores_bad": ["llguidance", "regex"]},
         ),
         (
             Able(prefix=Prefix.TRAILING, place=Place.GRAMMAR, echo_stream=True, echo_whole=True),
@@ -273,6 +263,15 @@ def test_behind_a_prefix_nothing_is_thought(thinks: str, kind: str) -> None:
         thinks_first=False,
     )
     assert overrides(tried(able, kind)[0].findings).get("thinks") is None
+
+
+@pytest.mark.parametrize(("picky", "word"), [(True, "refused"), (False, "ignored")])
+def test_what_it_does_about_a_bad_grammar_is_told_and_no_reason_to_change_anything(
+    picky: bool, word: str
+) -> None:
+    trial, _ = tried(Able(prefix=Prefix.CONTINUE, place=Place.STRUCTURED_OUTPUTS, picky=picky), "vllm")
+    assert found(trial)["bad grammar"] == word
+    assert overrides(trial.findings) == {}
 
 
 def test_a_server_that_answers_in_one_piece_is_told_apart() -> None:

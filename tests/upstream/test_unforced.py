@@ -13,19 +13,21 @@ from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError, UpstreamStatusError
 from guard.run.messages import Ended, Open, Strategy, Target, Text
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
+from guard.upstream.proven import ProvenUpstream
 from guard.upstream.refusals import Refusals
 from guard.upstream.unforced import UnforcedUpstream
 from tests.upstream.servers import Call, opening, run
 
 GOOD, BAD = '%llguidance {}\nstart: "a"\n', "%llguidance {}\nstart: (\n"
 
+DIALECTS = {"m": Dialect.LLGUIDANCE, "n": Dialect.GBNF, "plain": None}
 TARGET = Target(name="main", model="m", prefill=True, dialect=Dialect.LLGUIDANCE)
 
 
 class Server:
     """An upstream that fails as it was told last, or answers."""
 
-    target = replace(TARGET, by_model=lambda model: replace(TARGET, model=model, silent=model == "n"))
+    target = replace(TARGET, by_model=lambda model: replace(TARGET, model=model, dialect=DIALECTS[model]))
 
     def __init__(self) -> None:
         self.fails: UpstreamError | None = None
@@ -56,12 +58,12 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 class Case:
-    """An upstream whose server is `silent` about a grammar that it cannot read for the model `n`."""
+    """An upstream, what its server hears, and how often a grammar counted as refused."""
 
     def __init__(self) -> None:
         self.server, self.refusals = Server(), Refusals()
         self.refused = 0
-        self.upstream = UnforcedUpstream(self.server, self, self.refusals, now=lambda: 0.0)
+        self.upstream = UnforcedUpstream(ProvenUpstream(self.server), self, self.refusals, now=lambda: 0.0)
 
     def grammar_refused(self, upstream: str) -> None:
         assert upstream == "main"
@@ -99,21 +101,25 @@ def test_what_fails_again_shows_nothing_nor_does_any_other_answer() -> None:
     assert (case.refused, case.refusals.holds("main", "m", 0)) == (0, False)
 
 
-def test_a_grammar_that_cannot_be_read_is_not_sent_where_the_server_would_not_say_so() -> None:
+def test_a_grammar_that_cannot_be_read_is_not_sent() -> None:
     case = Case()
-    with pytest.raises(UpstreamStatusError) as refused:
-        case.hears(grammar=BAD, model="n")
-    assert refused.value.upstream_status == 400
-    assert refused.value.message.startswith("upstream 'main': the grammar was not sent, it cannot be read: ")
-    case.hears(grammar=GOOD, model="n")
-    case.hears(grammar=None, model="n")
-    assert case.server.grammars == [GOOD, None]
+    for model, grammar in (("m", BAD), ("m", BAD), ("n", GOOD)):
+        with pytest.raises(UpstreamStatusError) as refused:
+            case.hears(grammar=grammar, model=model)
+        assert refused.value.upstream_status == 400
+        assert refused.value.message.startswith(
+            "upstream 'main': the grammar was not sent, it cannot be read: "
+        )
+    assert case.server.grammars == []
+    case.hears(grammar=None, strategy=Strategy.UNFORCED, model="m")
+    assert (case.refused, case.refusals.holds("main", "m", 0)) == (1, True)
 
 
-def test_it_is_the_servers_to_read_where_it_says_what_is_wrong() -> None:
+def test_what_can_be_read_is_sent_and_where_none_is_taken_nothing_is_read() -> None:
     case = Case()
-    case.hears(grammar=BAD)
-    assert case.server.grammars == [BAD]
+    for model, grammar in (("m", GOOD), ("m", GOOD), ("n", 'root ::= "a"\n'), ("n", None), ("plain", BAD)):
+        assert case.hears(grammar=grammar, model=model) == 2
+    assert case.server.grammars == [GOOD, GOOD, 'root ::= "a"\n', None, BAD]
 
 
 def test_all_else_is_passed_on() -> None:

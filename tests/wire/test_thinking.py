@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from guard.wire.thinking import Thinking
-from tests.thoughts import CANARY, cuts, thoughts
+from guard.wire.thinking import BLANKS, Thinking, without_thoughts
+from tests.thoughts import CANARY, blocks, cuts, thoughts
 
 TRACE = '@begin p abcdef\n1 a = 3\n2 note = "<think>"\n3 return 3\n@end abcdef\n'
 
@@ -134,3 +134,45 @@ def test_little_is_held() -> None:
 def test_white_space_goes_with_the_block_behind_it_up_to_a_limit(blanks: int, said: str) -> None:
     text = " " * blanks + "<think>a</think>" + " " * blanks
     assert parted(text) == parted(list(text)) == ("a", said)
+
+
+# --- whole answers -------------------------------------------------------------------------------
+
+FRONTS = st.sampled_from(["", "Sure.\n", "Sure. ", "\n\n", '"quoted" ', "```\n", " " * 100, "a < b"])
+
+
+@given(
+    st.tuples(FRONTS, blocks() | st.just("<think>hm"), FRONTS).map("".join), st.sampled_from([TRACE, "", "x"])
+)
+def test_what_is_said_stands_where_it_stood_and_all_else_is_blank(front: str, rest: str) -> None:
+    text = front + rest
+    left = without_thoughts(text)
+    assert len(left) == len(text)
+    assert all(now in (then, " ", "\n") for now, then in zip(left, text, strict=True))
+    _, said = parted(text)
+    assert left.split() == said.split()
+    assert [line for line in map(str.strip, left.split("\n")) if line] == [
+        line for line in map(str.strip, said.split("\n")) if line
+    ]
+
+
+@given(thoughts())
+def test_a_trace_behind_thoughts_stays_as_it_is(front: str) -> None:
+    left = without_thoughts(front + TRACE)
+    assert left.endswith(TRACE)
+    assert not left.removesuffix(TRACE).strip()
+    assert without_thoughts(TRACE + front) == TRACE + front
+    assert without_thoughts(left) == left
+
+
+def test_long_thoughts_leave_no_long_line_and_take_no_time_to_speak_of() -> None:
+    left = without_thoughts(f"<think>{'x' * 1_000_000}</think>{TRACE}")
+    assert max(map(len, left.splitlines())) < BLANKS
+    assert left.endswith(f"\n{TRACE}")
+    said = "so it is\n" * 100_000
+    assert without_thoughts(said) == said
+
+
+def test_the_prompt_may_have_opened_the_thoughts() -> None:
+    assert without_thoughts(f"hm</think>{TRACE}", begun=True).strip() == TRACE.strip()
+    assert without_thoughts(f"hm</think>{TRACE}") == f"hm</think>{TRACE}"
