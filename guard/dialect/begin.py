@@ -1,4 +1,4 @@
-"""Whether a text could be the beginning of what a grammar writes.
+"""Whether a text could be the beginning of what a grammar writes, read as it comes.
 
 All ways to read it are followed at once, one position after the other. What is still to come at a position
 is a chain of parts; equal chains are one object, so that a rule that ends in itself makes no longer ones.
@@ -12,6 +12,7 @@ from typing import Final, assert_never
 from guard.dialect.tree import Chars, Choice, Grammar, Literal, Node, Repeat, Rule, Sequence, Terminal
 
 MAX_WORK: Final = 30_000  # parts that are looked at, some 20 ms
+MAX_CHAINS: Final = 20_000  # that are remembered for ways that have long been left
 
 
 def begins(grammar: Grammar, text: str, *, work: int = MAX_WORK) -> bool:
@@ -19,7 +20,7 @@ def begins(grammar: Grammar, text: str, *, work: int = MAX_WORK) -> bool:
 
     Where it would take more than so much `work` to know, it is taken to.
     """
-    return not text or _Reading(grammar, text, work).run()
+    return Reading(grammar).feed(text, work=work)
 
 
 class _Chain:
@@ -31,21 +32,94 @@ class _Chain:
         self.node, self.least, self.most, self.rest = node, least, most, rest
 
 
-class _Reading:
-    def __init__(self, grammar: Grammar, text: str, work: int) -> None:
-        self._left = work
-        self._rules, self._text, self._size = grammar.rules, text, len(text)
+class Reading:
+    """Reads one text under a grammar, piece by piece."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._rules = grammar.rules
         self._chains: dict[tuple[int, int, int | None, int], _Chain] = {}
+        self._open: set[_Chain | None] = {self._chain(grammar.start, None)}  # what may come now
+        self._text, self._left = "", 0
+        self._runs: dict[
+            tuple[int, int], tuple[int, int]
+        ] = {}  # of a character without end: from where to where
         self._positions: list[int] = []  # a heap
         self._reached: dict[int, set[_Chain | None]] = {}  # by position
-        self._reach(0, self._chain(grammar.start, None))
+        self.lost = False  # whether it would have taken too long to know
 
-    def run(self) -> bool:
+    def feed(self, text: str, *, work: int = MAX_WORK) -> bool:
+        """Go on by a piece; say whether all so far begins as the grammar writes.
+
+        Where it would take more than so much `work` to know, it is taken to, and so is all that follows.
+        """
+        if not text or self.lost or not self._open:
+            return bool(self._open)
+        self._open, self.lost = self._behind(text, self._open, work)
+        return bool(self._open)
+
+    def feed_either(self, *texts: str, work: int = MAX_WORK) -> bool:
+        """Go on by one of some pieces, whichever may come; as `feed`."""
+        before = self._open
+        found = [self._behind(text, before, work) for text in dict.fromkeys(texts)]
+        self._open = set().union(*(chains for chains, _ in found))
+        self.lost = any(lost for _, lost in found)
+        return bool(self._open)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the text may be all that is written."""
+        waiting, seen = list(self._open), set[_Chain]()
+        while waiting and not self.lost:
+            chain = waiting.pop()
+            if chain is None:
+                return True
+            if chain not in seen:
+                seen.add(chain)
+                waiting += self._without(chain)
+        return self.lost
+
+    def _without(self, chain: _Chain) -> list[_Chain | None]:
+        """Go on past a part where it may be nothing at all."""
+        match chain.node:
+            case Literal(text=text):
+                return [] if text else [chain.rest]
+            case Chars():
+                return []
+            case Repeat(item=item) if chain.least:
+                return [self._chain(item, chain.rest)]
+            case Repeat():
+                return [chain.rest]
+            case _:
+                return self._opened(chain)
+
+    # --- one piece -------------------------------------------------------------------------------
+
+    def _behind(self, text: str, chains: set[_Chain | None], work: int) -> tuple[set[_Chain | None], bool]:
+        """Give what may come behind a piece, and whether it takes too long to know."""
+        self._text, self._left = text, work
+        self._positions, self._reached, self._runs = [0], {0: set(chains)}, {}
         while self._positions:
             position = heappop(self._positions)
-            if position == self._size or self._left <= 0 or self._read(position):
-                return True
-        return False
+            if position == len(text) or self._left <= 0:
+                break
+            self._read(position)
+        lost = self._left <= 0
+        found = chains if lost else self._reached.get(len(text), set())
+        self._reached = {}
+        if len(self._chains) > MAX_CHAINS:
+            self._forget(found)
+        return found, lost
+
+    def _forget(self, chains: set[_Chain | None]) -> None:
+        """Remember those chains only that may still be met."""
+        self._chains.clear()
+        waiting = list(chains)
+        while waiting:
+            chain = waiting.pop()
+            if chain is not None:
+                key = (id(chain.node), chain.least, chain.most, id(chain.rest))
+                if self._chains.setdefault(key, chain) is chain:
+                    waiting.append(chain.rest)
 
     def _chain(self, node: Node, rest: _Chain | None) -> _Chain:
         match node:
@@ -67,62 +141,85 @@ class _Reading:
             heappush(self._positions, position)
         self._reached[position].add(chain)
 
-    def _read(self, position: int) -> bool:
-        """Go on from all that may come at a position; say whether the end of the text cuts some of it."""
+    def _read(self, position: int) -> None:
+        """Go on from all that may come at a position."""
         seen: set[_Chain] = set()
         waiting = list(self._reached.pop(position))
-        while waiting:
+        while waiting and self._left > 0:
             chain = waiting.pop()
             if chain is None or chain in seen:  # None: it is all written, and the text goes on
                 continue
             seen.add(chain)
             self._left -= 1
-            node = chain.node
-            match node:
-                case Literal(text=""):
-                    waiting.append(chain.rest)
+            match chain.node:
                 case Literal(text=literal):
-                    if self._text.startswith(literal, position):
-                        self._reach(position + len(literal), chain.rest)
-                    elif literal.startswith(self._text[position : position + len(literal)]):
-                        return True
-                case Chars():
-                    if _fits(node, self._text[position]):
+                    self._literal(literal, chain, position, waiting)
+                case Chars() as chars:
+                    if _fits(chars, self._text[position]):
                         self._reach(position + 1, chain.rest)
-                case Rule(name=name):
-                    waiting.append(self._chain(self._rules[name], chain.rest))
-                case Terminal(node=inner):
-                    waiting.append(self._chain(inner, chain.rest))
-                case Choice(options=options):
-                    waiting += [self._chain(option, chain.rest) for option in options]
-                case Sequence(parts=parts):
-                    rest = chain.rest
-                    for part in reversed(parts):
-                        rest = self._chain(part, rest)
-                    waiting.append(rest)
                 case Repeat(item=Chars() as chars):
-                    if self._run_of(chars, chain, position, waiting):
-                        return True
-                case Repeat(item=item):
-                    waiting += self._once_more(node, item, chain)
+                    self._run_of(chars, chain, position, waiting)
                 case _:
-                    assert_never(node)
-        return False
+                    waiting += self._opened(chain)
 
-    def _run_of(self, chars: Chars, chain: _Chain, position: int, waiting: list[_Chain | None]) -> bool:
-        """Repeat a character as often as the text does; say whether the text ends so."""
-        end = position
-        last = self._size if chain.most is None else min(self._size, position + chain.most)
+    def _opened(self, chain: _Chain) -> list[_Chain | None]:
+        """Give what a part is made of, each with what comes behind it."""
+        node = chain.node
+        match node:
+            case Rule(name=name):
+                return [self._chain(self._rules[name], chain.rest)]
+            case Terminal(node=inner):
+                return [self._chain(inner, chain.rest)]
+            case Choice(options=options):
+                return [self._chain(option, chain.rest) for option in options]
+            case Sequence(parts=parts):
+                rest = chain.rest
+                for part in reversed(parts):
+                    rest = self._chain(part, rest)
+                return [rest]
+            case Repeat(item=item):
+                return self._once_more(node, item, chain)
+            case Literal() | Chars():
+                return [chain]
+            case _:
+                assert_never(node)
+
+    def _literal(self, literal: str, chain: _Chain, position: int, waiting: list[_Chain | None]) -> None:
+        if not literal:
+            waiting.append(chain.rest)
+        elif self._text.startswith(literal, position):
+            self._reach(position + len(literal), chain.rest)
+        elif literal.startswith(self._text[position:]):  # the piece ends within it
+            rest = Literal(literal[len(self._text) - position :])
+            self._reach(len(self._text), self._chain(rest, chain.rest))
+
+    def _run_of(self, chars: Chars, chain: _Chain, position: int, waiting: list[_Chain | None]) -> None:
+        """Repeat a character as often as the text does."""
+        size = len(self._text)
+        end, last = position, size if chain.most is None else min(size, position + chain.most)
         if chain.least == 0:
             waiting.append(chain.rest)
+        if chain.most is None:
+            key, first = (id(chain.node), id(chain.rest)), position + chain.least
+            since, until = self._runs.get(key, (size + 1, 0))
+            if since <= first and position <= until:
+                return  # one that began further in front has come to the same
         while end < last and _fits(chars, self._text[end]):
             end += 1
-            if end - position >= chain.least and end < self._size:
+            if end - position >= chain.least and end < size:
                 self._reach(end, chain.rest)
-        return end == self._size
+        self._left -= (end - position) // 4
+        if chain.most is None:
+            self._runs[key] = first, end
+        if end == size:
+            done = end - position
+            most = None if chain.most is None else chain.most - done
+            self._reach(end, self._repeated(chain.node, max(0, chain.least - done), most, chain.rest))
 
     def _once_more(self, node: Node, item: Node, chain: _Chain) -> list[_Chain | None]:
         least, most, rest = chain.least, chain.most, chain.rest
+        if most == 0:
+            return [rest]
         further = rest
         if most != 1:
             further = self._repeated(node, max(0, least - 1), None if most is None else most - 1, rest)

@@ -61,15 +61,15 @@ def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[s
     if names is None or not 0 < len(names) <= MAX_MEMBERS:
         return None
     members: dict[str, Any] = {}
-    values: dict[tuple[Node, ...], dict[str, Any]] = {}  # many lines go on alike
+    made: dict[tuple[Node, ...], dict[str, Any]] = {}  # many lines go on alike
     most = min(MAX_VALUES, MAX_MEMBERS // len(names))
     for name in names:
         lead, behind = _cut(grammar.rules[name])
         if not lead or lead in members:
             return None
-        if behind not in values:
-            values[behind] = _value(behind, grammar.rules, patterns, most)
-        members[lead] = values[behind]
+        if behind not in made:
+            made[behind] = _value(behind, grammar.rules, patterns, most)
+        members[lead] = made[behind]
     if _characters(members) > MAX_CHARACTERS:
         return None
     return {
@@ -80,9 +80,9 @@ def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[s
     }
 
 
-def beginnings(grammar: Grammar) -> list[str]:
-    """Give the names of the members that the schema of a grammar has, in order."""
-    return [_cut(grammar.rules[name])[0] for name in _lines(grammar.start) or ()]
+def values(grammar: Grammar) -> list[Node]:
+    """Give what stands behind the names of the members that the schema of a grammar has, with its end."""
+    return [sequence(*_cut(grammar.rules[name])[1]) for name in _lines(grammar.start) or ()]
 
 
 def _characters(members: Mapping[str, Any]) -> int:

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from typing import Final, assert_never
 
 from guard.dialect.gbnf import gbnf
-from guard.dialect.json_schema import Patterns, beginnings, json_schema
+from guard.dialect.json_schema import Patterns, json_schema
 from guard.dialect.lark import lark_text
 from guard.dialect.regex import regex
-from guard.dialect.tree import (
-    Chars,
-    Choice,
-    Grammar,
-    Literal,
-    Node,
-    Repeat,
-    Sequence,
-    Terminal,
-    choice,
-    sequence,
-)
-
-_LOOSE: Final = re.compile(r"expression[0-9]+|q[0-9a-f]{8}")  # rules of workings and of quotes
-_TEXT: Final = Chars((("\x00", "\x1f"),), negated=True)
+from guard.dialect.tree import Grammar
 
 MAX_CHARACTERS: Final = 200_000  # what is longer no server need take
 
@@ -65,39 +50,3 @@ def _text(grammar: Grammar, dialect: Dialect, patterns: Patterns) -> str | None:
             return None if schema is None else json.dumps(schema, ensure_ascii=False)
         case _:
             assert_never(dialect)
-
-
-def promised(grammar: Grammar, dialect: Dialect) -> Grammar:
-    """Give what a backend that is held to a grammar can write at all, read back as lines.
-
-    JSON schemas promise little: members may come in any order, patterns are not heeded everywhere, and a
-    string may hold the end of a line. Regular expressions have no bounds, and any text for a working.
-    """
-    match dialect:
-        case Dialect.JSON_SCHEMA:
-            begun = choice(*map(Literal, beginnings(grammar)))
-            return Grammar(sequence(begun, Repeat(Chars((), negated=True), 0, None)), {})
-        case Dialect.REGEX:
-            rules = {name: _loose(name, node) for name, node in grammar.rules.items()}
-            return Grammar(_unbounded(grammar.start), rules)
-        case _:
-            return grammar
-
-
-def _loose(name: str, node: Node) -> Node:
-    return Repeat(_TEXT, 1, None) if _LOOSE.fullmatch(name) else _unbounded(node)
-
-
-def _unbounded(node: Node) -> Node:
-    match node:
-        case Repeat(item=item, least=least, most=most):
-            bounds = (least, most) if most in (0, 1) else (min(least, 1), None)
-            return Repeat(_unbounded(item), *bounds)
-        case Sequence(parts=parts):
-            return Sequence(tuple(map(_unbounded, parts)))
-        case Choice(options=options):
-            return Choice(tuple(map(_unbounded, options)))
-        case Terminal(name=name, node=item):
-            return Terminal(name, _unbounded(item))
-        case _:
-            return node

@@ -175,6 +175,44 @@ def _items(item: Node) -> tuple[Node, Node]:
     )
 
 
+# What is put together of the same words and signs, in whichever order.
+_SIGNS = (
+    "*",
+    "/",
+    "+",
+    "-",
+    "==",
+    "!=",
+    "<",
+    ">",
+    "div",
+    "mod",
+    "in",
+    "not",
+    "is",
+    "and",
+    "or",
+    "then",
+    "else",
+)
+ROUGH: Final = Terminal(
+    "rough",
+    Repeat(
+        choice(
+            Chars((*_ranges([*_LETTERS]), ("0", "9"), *((sign, sign) for sign in ".%-:+()[]{}"))),
+            sequence(
+                Literal(" "),
+                choice(*map(Literal, (*_SIGNS, "for", "if", "by", "desc", *UNITS, *MODES))),
+                Repeat(Literal("="), 0, 1),
+                Repeat(Literal(" "), 0, 1),
+            ),
+            *map(Literal, (", ", ": ", "if ", "not ", " null")),
+            STRING,
+        ),
+        1,
+        None,
+    ),
+)
 _RULES: Final = _rules()
 _LISTINGS: Final = _listings()
 EXPRESSION: Final = Rule(f"expression{DEPTH}")

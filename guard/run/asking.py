@@ -10,6 +10,7 @@ from guard.procedure.expected import Expected
 from guard.run import lines, varying
 from guard.run import policy as retry
 from guard.run.generation import Generation
+from guard.run.heeding import Heeding
 from guard.run.history import History
 from guard.run.messages import Open, Strategy, Target
 from guard.run.opening import Job, Opening, Reason, opening
@@ -61,7 +62,7 @@ def ask(
         overlap=_overlap(policy, progress, made, first=not history.violations),
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
-        promised=made.promised,
+        heeding=None if made.promised is None else Heeding(made.promised),
         one_line=made.one_line,
         cell=made.cell,
         since=len(progress.lines),

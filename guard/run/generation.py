@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from guard.check.verdict import Violation
 from guard.dialect.line import Level
-from guard.dialect.tree import Grammar
 from guard.procedure.expected import Expected
-from guard.run.messages import Strategy, Text, Usage
+from guard.run.heeding import Heeding
+from guard.run.messages import Ended, Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
 
@@ -46,8 +45,7 @@ class Generation:
     that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
     that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
     end. `cut_short` says where a violation cut it. `level` is how much of each line the grammar gives that
-    was sent with it, and `promised` gives what may be written under that, None where there is no grammar;
-    `ignored`: it wrote something else.
+    was sent with it, which `heeding` holds against what it writes; None: there was none.
     """
 
     number: int
@@ -85,11 +83,30 @@ class Generation:
     usage: Usage | None = None
     cut_short: Cut | None = None
     level: Level = Level.NONE
-    promised: Callable[[], Grammar] | None = None
-    ignored: bool = False
+    heeding: Heeding | None = None
+
+    @property
+    def ignored(self) -> bool:
+        """Whether it wrote what its grammar forbids."""
+        return self.heeding is not None and self.heeding.strayed
+
+    def heed(self, piece: str) -> None:
+        """Hold a piece of what was written against the grammar."""
+        if self.heeding is not None:
+            self.heeding.read(piece)
+
+    def end(self, event: Ended) -> None:
+        """Take how it ended."""
+        self.usage = event.usage
+        self.ended = event.finish_reason or "length"
+        if self.heeding is not None:
+            self.heeding.end(event.finish_reason, thought=self.thought > 0)
+            self.heeding.strayed = self.heeding.strayed or event.strayed
 
     def hear(self, text: Text) -> None:
         """Count what was written. What the server says of it corrects what was counted."""
+        if text.strayed and self.heeding is not None:
+            self.heeding.strayed = True
         self.characters += len(text.text)
         self.rows += text.text.count("\n")
         self.tokens += text.tokens

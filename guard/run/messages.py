@@ -140,7 +140,7 @@ class Text:
 
     `tokens`: how many the piece is thought to be. `ahead`: how many are there already and not yet told.
     `usage`: what the server says that all so far is, if it says so this early. `thought`: what it thought,
-    None where it did not.
+    None where it did not. `strayed`: the answer so far has not the form that was asked for with a grammar.
     """
 
     text: str
@@ -148,14 +148,16 @@ class Text:
     ahead: int = 0
     usage: Usage | None = None
     thought: str | None = None
+    strayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The upstream finished by itself. `finish_reason` as on the wire."""
+    """The upstream finished by itself. `finish_reason` as on the wire, `strayed` as of a text."""
 
     finish_reason: str | None
     usage: Usage | None = None
+    strayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Final
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level, narrow
-from guard.dialect.notation import Dialect, promised, written
+from guard.dialect.notation import Dialect, written
+from guard.dialect.promise import promised
 from guard.dialect.thoughts import behind_thoughts
 from guard.dialect.tree import Grammar
 from guard.procedure.execute import Program
@@ -74,8 +75,7 @@ class Opening:
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
     generation is for, "" where it goes on to the answer. `turn`: it answers a turn of a dialogue.
     `one_line`: it is for the due line and no other, begun up to the value of `cell`; None: the prefix has no
-    operands. `promised` gives what a server that heeds the grammar can write; it is seldom
-    asked.
+    operands. `promised` gives what a server that heeds the grammar can write.
     """
 
     messages: tuple[Message, ...]
@@ -204,7 +204,7 @@ def _grammar(job: Job, progress: Progress, target: Target, level: Level, tail: s
         text=text,
         given=narrowed.given,
         stop=stop,
-        promised=partial(promised, narrowed.grammar, target.dialect),
+        promised=partial(promised, narrowed.grammar, target.dialect, text),
     )
 
 

@@ -47,7 +47,7 @@ from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
 from guard.run.faults import Faults, is_clients
 from guard.run.finishing import Finishing
-from guard.run.forcing import Forcing, ignored
+from guard.run.forcing import Forcing
 from guard.run.generation import Generation
 from guard.run.history import History
 from guard.run.ladders import GENERATING, Action
@@ -200,6 +200,7 @@ class Run:
         if event.text:
             commands += thoughts.ended(generation, len(self._progress.verified))
         for piece in reading.pieces(event.text):
+            generation.heed(piece)
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
@@ -218,8 +219,7 @@ class Run:
         return [] if foreign is None else [Observe(foreign), *self._complete(generation)]
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
-        generation.usage = event.usage
-        generation.ended = event.finish_reason or "length"
+        generation.end(event)
         commands = thoughts.ended(generation, len(self._progress.verified))
         if self._release is not None:
             return commands + self._let_go(generation, generation.ended)
@@ -323,8 +323,8 @@ class Run:
         return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else further)]
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
-        if ignored(generation, self._progress):
-            generation.ignored, generation.given = True, frozenset()
+        if generation.ignored:
+            generation.given = frozenset()
         self._progress.rewind()
         cell = self._history.depart(generation, violation, self._progress)
         choice = self._decide(generation)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from guard.dialect.notation import Dialect
+from guard.dialect.notation import Dialect, written
+from guard.dialect.thoughts import behind_thoughts
+from guard.dialect.tree import Grammar, Literal
 
 SHORT: Final = 24  # tokens of an answer that only shows whether something works
 
@@ -28,6 +30,12 @@ GRAMMARS: Final[Mapping[Dialect, tuple[str, str]]] = {
     Dialect.XGRAMMAR: _BNF,
     Dialect.JSON_SCHEMA: _SCHEMA,
     Dialect.REGEX: (ODD, "(xylophone"),
+}
+# The same behind thoughts that have begun, in the notations that have room for them.
+ROOMS: Final[Mapping[Dialect, str | None]] = {
+    dialect: written(behind_thoughts(Grammar(Literal(ODD), {}), begun=True), dialect)
+    for dialect in Dialect
+    if dialect is not Dialect.JSON_SCHEMA
 }
 # What was said, and how it goes on.
 CONTINUATIONS: Final = (

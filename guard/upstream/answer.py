@@ -34,6 +34,16 @@ class Answer:
     problem: str = ""
 
     @property
+    def thinks(self) -> bool:
+        """Whether there are thoughts in it, in fields or in tags."""
+        return bool(self.thoughts) or "</think>" in self.text
+
+    @property
+    def begun(self) -> bool:
+        """Whether it begins among thoughts: the prompt has opened them, so that they are only closed."""
+        return "</think>" in self.text and "<think>" not in self.text
+
+    @property
     def good(self) -> bool:
         """Whether it is an answer to the question."""
         return self.status == OK and not self.problem

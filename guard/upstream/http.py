@@ -28,7 +28,7 @@ from guard.errors import RequestError, UpstreamError, UpstreamTimeout
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
 from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
-from guard.upstream.capabilities import Backend
+from guard.upstream.capabilities import Backend, Place, Thinking
 from guard.upstream.faults import of_exception, of_status
 from guard.upstream.patience import Patience
 from guard.upstream.reading import AnswerReader
@@ -122,6 +122,8 @@ class HttpUpstream:
     async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
         """Open a generation and give what the model says; close the generator to cut it."""
         backend = self.backend_for(command.model)
+        forced = command.grammar is not None
+        members = forced and backend.dialect is Dialect.JSON_SCHEMA
         reader = AnswerReader(
             api=backend.api,
             most=command.max_tokens,
@@ -130,7 +132,10 @@ class HttpUpstream:
             token_per_chunk=backend.token_per_chunk,
             reasoning=backend.reasoning_fields,
             thinks=backend.thinks,
-            members=command.grammar is not None and backend.dialect is Dialect.JSON_SCHEMA,
+            members=members,
+            required=len(orjson.loads(command.grammar or "{}").get("required", ())) if members else 0,
+            tool=forced and backend.grammar is Place.CUSTOM_TOOL,
+            thoughtless=forced and backend.thinking is Thinking.FORBIDDEN,
         )
         response: aiohttp.ClientResponse | None = None
         deadline = asyncio.get_running_loop().time() + self._timeouts.first_s

@@ -33,6 +33,10 @@ class AnswerReader:
     `reasoning`: fields that hold thoughts, beside the usual ones. Thoughts that the model writes in tags in
     front of its trace are taken out, too; not where it goes on from a `prefix`. `thinks`: it has begun with
     them, since the prompt ends with the opening tag.
+
+    What a grammar says of an answer beside its text: that it is such an object, of so many members
+    (`required`), that it is all written into a `tool`, that there are no thoughts (`thoughtless`). An answer
+    that is otherwise has strayed.
     """
 
     def __init__(
@@ -46,6 +50,9 @@ class AnswerReader:
         members: bool = False,
         reasoning: tuple[str, ...] = (),
         thinks: bool = False,
+        required: int = 0,
+        tool: bool = False,
+        thoughtless: bool = False,
     ) -> None:
         self.fault: UpstreamError | None = None
         self.over = False
@@ -72,6 +79,8 @@ class AnswerReader:
             else partial(read_piece, reasoning=(*reasoning, *REASONING))
         )
         self._thought_tokens = 0
+        self._required, self._tool, self._thoughtless = required, tool, thoughtless
+        self._thought = False
         self._usage: WireUsage | None = None
         self._new_usage = False  # whether it has not been told
 
@@ -108,7 +117,24 @@ class AnswerReader:
         counted = Usage(
             prompt=self._prompt_tokens, completion=written, estimated=True, reasoning=self._thought_tokens
         )
-        return Ended(self._how(), _usage(self._usage) or counted)
+        how = self._how()
+        strayed = self._strayed or (how == "stop" and not self._whole)
+        return Ended(how, _usage(self._usage) or counted, strayed=strayed)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether an answer that has ended has all that a grammar asks for."""
+        members = self._steps.names if self._steps is not None else 0
+        return self._spoken.called if self._tool else not self._required or members == self._required
+
+    @property
+    def _strayed(self) -> bool:
+        """Whether what came so far has not the form that a grammar asks for."""
+        return (
+            (self._steps is not None and self._steps.odd)
+            or (self._tool and self._spoken.aside)
+            or (self._thoughtless and self._thought)
+        )
 
     def _how(self) -> str | None:
         """Give the finish reason as it is for a text: a call that is whole is all that was asked for."""
@@ -161,6 +187,7 @@ class AnswerReader:
         if piece.usage is not None:
             self._usage, self._new_usage = piece.usage, True
         text = self._spoken.text(piece)
+        self._thought = self._thought or bool(piece.thought)
         self.said += bool(text or piece.thought or piece.finish_reason)
         thoughts = self._think(piece.thought, self._count(len(piece.thought)))
         self._unsaid += self._count(len(text))
@@ -174,6 +201,7 @@ class AnswerReader:
         if thinking.over:
             self._thinking = None
         if thought or thinks or thinking.active:
+            self._thought = True
             ours = len(thought) if said else 1  # what are tags only is thought, too
             tokens = self._unsaid * ours // (ours + len(said))
             self._unsaid -= tokens
@@ -199,7 +227,7 @@ class AnswerReader:
         self._tokens += tokens
         told = _usage(self._usage) if self._new_usage else None
         self._new_usage = False
-        return [Text(text, tokens, usage=told, thought=thought)]
+        return [Text(text, tokens, usage=told, thought=thought, strayed=self._strayed)]
 
     def _rest(self) -> list[Text]:
         thinking, rest = self._thinking, self._echo.rest()
@@ -250,12 +278,14 @@ class _Spoken:
 
     def __init__(self) -> None:
         self.called = False
+        self.aside = False  # whether something was said
         self._last = ""  # the character that was read last
         self._where: int | None = None  # the call that it was written into, None: it was said
 
     def text(self, piece: Piece) -> str:
         """Give what a piece adds."""
         said = self._joined(None, piece.text)
+        self.aside = self.aside or bool(piece.text.strip())
         for call, text in piece.inputs:
             self.called = True
             said += self._joined(call, text)

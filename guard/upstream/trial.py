@@ -14,7 +14,7 @@ import orjson
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError, UpstreamTimeout
 from guard.run.messages import Message, Open, Strategy
-from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, SHORT, NoClient, goes_on
+from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, ROOMS, SHORT, NoClient, goes_on
 from guard.upstream.answer import OK, Answer, read_answer
 from guard.upstream.base import Passage, PassageAnswer, Upstream
 from guard.upstream.capabilities import HELD, Api, Backend, Echo, Place, Prefix, Roles, Thinking
@@ -65,8 +65,7 @@ class Trial:
         if not plain.good:
             return False
         await self._prefix()
-        self._among_thoughts(plain)
-        await self._grammar(plain)
+        await self._thoughts(plain, *await self._grammar())
         await self._n()
         await self._stop()
         await self._cut()
@@ -163,9 +162,10 @@ class Trial:
         for changes in ({}, *_ways_out(self.row)):
             row = replace(self.row, **changes)
             answer = await self._ask(row, command)
-            if answer.good and not answer.text:  # it has spent all of it on thoughts
-                self.budget = THOUGHTFUL
-                answer = await self._ask(row, replace(command, max_tokens=THOUGHTFUL))
+            if answer.good and (not answer.text or answer.finish_reason == "length"):
+                longer = await self._ask(row, replace(command, max_tokens=THOUGHTFUL))
+                if not answer.text or longer.thinks:  # it has spent all of it on thoughts
+                    self.budget, answer = THOUGHTFUL, longer
             if answer.status in REFUSED_KEY:
                 self._say("key", f"refused: {answer.problem}")
                 return answer
@@ -227,11 +227,41 @@ class Trial:
         none = "refused" if refused else "not continued"
         self._say("prefix", none if found is Prefix.NONE else found.value, self.row.prefix.value, wrong)
 
-    def _among_thoughts(self, plain: Answer) -> None:
-        """See whether an answer begins among thoughts; behind a prefix there are none."""
-        if "</think>" in plain.text and "<think>" not in plain.text:
-            known = self.row.thinks or self._prefixed
-            self._say("thinks", "yes", _yes(self.row.thinks), {} if known else {"thinks": True})
+    async def _thoughts(self, plain: Answer, row: Backend, held: Answer | None) -> None:
+        """See where thoughts stand, and what a grammar means for them.
+
+        `held` is an answer under one that was obeyed, None where none was.
+        """
+        if not plain.thinks:
+            if row.thinks and plain.finish_reason == "stop":
+                self._say("thinks", "no", "yes", {"thinks": False})
+            return
+        if held is None or held.thinks:
+            found: dict[str, object] = {} if held is None else {"thinking": Thinking.FREE}
+            known = not plain.begun or self._prefixed  # behind a prefix there are none
+            found |= {} if known else {"thinks": True}
+        elif plain.begun and not self._prefixed and await self._has_room(row):
+            found = {"thinking": Thinking.INSIDE, "thinks": True, "prefix": Prefix.NONE}
+        elif plain.begun and self._prefixed and row.prefill and row.dialect is not Dialect.JSON_SCHEMA:
+            found = {}
+        else:
+            # Under the grammar an answer is none of a block that the prompt has opened.
+            kept = row.thinking is Thinking.INSIDE and not plain.begun  # a way of asking, not of answering
+            found = {"thinking": row.thinking if kept else Thinking.FORBIDDEN, "thinks": False}
+        if plain.begun:
+            self._say("thinks", "yes", _yes(row.thinks), _other(row, found, "thinks", "prefix"))
+        if held is not None:
+            thinking = Thinking.FREE if held.thinks else found.get("thinking", Thinking.FORBIDDEN)
+            self._say("thinking", str(thinking), row.thinking.value, _other(row, found, "thinking"))
+
+    async def _has_room(self, row: Backend) -> bool:
+        """See whether a grammar can have thoughts in front that the prompt has opened."""
+        room = ROOMS.get(row.dialect) if row.dialect is not None else None
+        if room is None or row.grammar is Place.CUSTOM_TOOL:
+            return False
+        command = replace(self._open(_user("Say hello."), grammar=room), max_tokens=THOUGHTFUL)
+        answer = await self._ask(replace(row, thinking=Thinking.INSIDE), command)
+        return answer.good and answer.begun and answer.text.rstrip().endswith(ODD)
 
     async def _echo(self, row: Backend, question: str, begun: str, *, streams: bool) -> None:
         whole = await self._ask(row, self._open(_user(question), prefix=begun), stream=False)
@@ -243,8 +273,11 @@ class Trial:
         wrong = {} if found is row.echo else {"echo": found.value}
         self._say("echo", found.value, row.echo.value, wrong)
 
-    async def _grammar(self, plain: Answer) -> None:
-        """See whether a grammar is obeyed: the row's or, where it has none, that of any place."""
+    async def _grammar(self) -> tuple[Backend, Answer | None]:
+        """See whether a grammar is obeyed: the row's or, where it has none, that of any place.
+
+        Gives the row that it holds for, and an answer under it, None where none is.
+        """
         row = self.row
         if row.grammar is None or row.dialect is None:
             for place in Place:
@@ -252,34 +285,31 @@ class Trial:
                 answer = await self._ask(tried, self._open(_user("Say hello."), grammar=_good(tried)))
                 if answer.good and ODD in answer.text:
                     self._say("grammar", f"{place.value}: obeyed", "none", {"grammar": place.value})
-                    return
+                    return tried, answer
             self._say("grammar", "none is obeyed", "none")
-            return
+            return row, None
         said = f"{row.grammar.value}: {row.dialect.value}"
         answer = await self._ask(row, self._open(_user("Say hello."), grammar=_good(row)))
         if not answer.good:
             self._say("grammar", f"refused: {answer.problem}", said, {"grammar": "none"})
-            return
+            return row, None
         if ODD not in answer.text:
             self._say("grammar", "ignored", said, {"grammar": "none"})
-            return
+            return row, None
         self._say("grammar", "obeyed", said)
-        if plain.thoughts:
-            thinking = Thinking.FREE if answer.thoughts else Thinking.FORBIDDEN
-            known = row.thinking in {thinking, Thinking.INSIDE}  # which is a way of asking, not of answering
-            wrong = {} if known else {"thinking": thinking.value}
-            self._say("thinking", thinking.value, row.thinking.value, wrong)
         await self._bad_grammar(row, row.dialect)
         if row.prefill and row.dialect is not Dialect.JSON_SCHEMA and self._continued:
-            await self._both(row)
+            self._prefixed = await self._both(row)
+        return row, answer
 
-    async def _both(self, row: Backend) -> None:
+    async def _both(self, row: Backend) -> bool:
         """See whether a grammar holds behind a prefix: some servers wait for thoughts, which never come."""
         question, begun, _ = CONTINUATIONS[0]
         answer = await self._ask(row, self._open(_user(question), prefix=begun, grammar=_good(row)))
         obeyed = answer.good and ODD in answer.text
         found = "obeyed" if obeyed else "ignored" if answer.good else f"refused: {answer.problem}"
         self._say("grammar behind", found, "obeyed", {} if obeyed else {"prefix": Prefix.NONE.value})
+        return obeyed
 
     async def _bad_grammar(self, row: Backend, dialect: Dialect) -> None:
         answer = await self._ask(row, self._open(_user("Say hello."), grammar=GRAMMARS[dialect][1]))
@@ -355,6 +385,13 @@ def overrides(findings: Sequence[Finding]) -> dict[str, object]:
 def _asked(api: Api, sent: Mapping[str, object]) -> Passage:
     headers = (("content-type", "application/json"),)
     return Passage(method="POST", path=api.path, headers=headers, body=orjson.dumps(sent))
+
+
+def _other(row: Backend, found: Mapping[str, object], *names: str) -> dict[str, object]:
+    """Give those of some columns that are other than in a row, as they are written in the configuration."""
+    return _written(
+        {name: found[name] for name in names if found.get(name, getattr(row, name)) != getattr(row, name)}
+    )
 
 
 def _user(text: str) -> Message:

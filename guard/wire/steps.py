@@ -77,6 +77,14 @@ class Steps:
         self._quoted = False  # inside a string of a nested value
         self._out: list[str] = []
         self._last = "\n"  # the character that was handed on last
+        self._names: set[str] = set()
+        self._objects = 0
+        self.odd = False  # whether it is anything but one object of strings, each of a name of its own
+
+    @property
+    def names(self) -> int:
+        """How many members have come, or begun."""
+        return len(self._names)
 
     @property
     def cut(self) -> bool:
@@ -137,6 +145,8 @@ class Steps:
 
     def _outside(self, text: str, at: int) -> int:
         end = self._mark(text, at, {"{": _State.FIRST, "`": _State.FENCE})
+        self._objects += self._state is _State.FIRST
+        self.odd = self.odd or self._objects > 1 or self._state is _State.FENCE
         while self._state is _State.FENCE and text.startswith("`", end):
             end += 1
         return end
@@ -182,8 +192,11 @@ class Steps:
         """Hand on the name: what stands in front of it is settled."""
         name = "".join(self._name)
         self._say(name)
-        if name and (name[-1] == "=" or name[-1].isalnum()):
+        bare = bool(name) and (name[-1] == "=" or name[-1].isalnum())
+        if bare:
             self._say(" ")  # it was written without the blank in which it ends
+        self.odd = self.odd or bare or state is not _State.STRING or name in self._names
+        self._names.add(name)
         self._name.clear()
         self._source.clear()
         self._length = 0
@@ -242,6 +255,7 @@ class Steps:
 
     def _to(self, state: _State, at: int) -> int:
         self._state = state
+        self.odd = self.odd or state is _State.RAW
         return at
 
     def _say(self, text: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard.dialect.begin import begins
+from guard.dialect.begin import Reading, begins
 from guard.dialect.lark import Level
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, optional, sequence
 from guard.trace import render
@@ -49,6 +49,24 @@ def test_mutants_begin_so_as_far_as_another_reader_takes_them(
     count, _ = under_gbnf(made.grammar, mutant.text)
     assert begins(made.grammar, mutant.text[:count])
     assert begins(made.grammar, mutant.text, work=10**9) is (count == len(mutant.text))
+
+
+@some
+@given(samples(), LEVELS, st.booleans(), st.data())
+def test_it_is_the_same_in_whatever_pieces_and_ends_where_another_reader_ends(
+    sample: Sample, level: Level, stop: bool, data: st.DataObject
+) -> None:
+    made = narrowed(sample.program, sample.inputs, sample.steps, 0, level=level, stop=stop)
+    text = behind(sample.program, sample.steps, 0, made)
+    place = data.draw(st.integers(0, len(text)))
+    text = text[:place] + data.draw(st.sampled_from(["", "", "7", " ", "="])) + text[place:]
+    text = text[: data.draw(st.integers(len(text) // 2, len(text)))]
+    assert made.grammar is not None
+    size = data.draw(st.sampled_from([1, 2, 5, 30]))
+    reading = Reading(made.grammar)
+    found = [reading.feed(text[at : at + size], work=10**9) for at in range(0, len(text), size)]
+    assert all(found) is begins(made.grammar, text, work=10**9)
+    assert reading.may_end is under_lark(made.grammar, text)[1]
 
 
 @pytest.mark.parametrize(

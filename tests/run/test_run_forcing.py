@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
@@ -180,6 +180,32 @@ def test_with_shapes_alone_a_wrong_operand_is_nobodys_disobedience() -> None:
     assert closed(sums(GRAMMAR, policy=policy), " a = ! = 8\n").ignored
 
 
+@pytest.mark.parametrize(
+    ("pieces", "reason"),
+    [
+        (
+            [RIGHT[0].replace(" = ", "  = ", 1), *RIGHT[1:], f"@end {NONCE}\n"],
+            "stop",
+        ),  # verified all the same
+        ([*RIGHT, f"@end {NONCE}\n", "That is all."], None),  # behind all that was asked for
+        ([*RIGHT], "stop"),  # it may not end there
+        ([RIGHT[0], "\n", *RIGHT[1:], f"@end {NONCE}\n"], "stop"),
+    ],
+)
+def test_it_shows_also_where_every_line_is_right(pieces: list[str], reason: str | None) -> None:
+    found = closed(sums(GRAMMAR, policy=replace(REJECT, tolerant=True)), *pieces, finish_reason=reason)
+    assert (found.result, found.ignored) == (Result.PASSED, True)
+
+
+def test_what_has_not_the_form_that_was_asked_for_shows_it_whatever_it_says() -> None:
+    for strays in ((True, False), (False, True)):
+        run = sums(GRAMMAR, policy=REJECT)
+        run.start()
+        commands = run.handle(Text("".join(RIGHT), strayed=strays[0]))
+        commands += run.handle(replace(ends("stop"), strayed=strays[1]))
+        assert [command.ignored for command in commands if isinstance(command, Close)] == [True]
+
+
 def test_lines_of_a_generation_that_heeds_nothing_can_still_be_scaffolded() -> None:
     policy = Policy(rules=always([Action.SCAFFOLD, Action.REJECT]))
     assert (
@@ -235,6 +261,7 @@ def test_text_that_a_real_implementation_accepts_never_counts_as_ignoring(
     matcher = LLMatcher(_BYTES, opened.grammar)
     count = matcher.try_consume_tokens(list(text.encode()))
     taken = text.encode()[:count].decode(errors="ignore")
+    assume(reason != "stop" or matcher.is_accepting())  # it would not have let it end
     commands: list[Any] = run.handle(Text(taken)) if taken else []
     if not any(isinstance(command, Close) for command in commands):
         commands += run.handle(ends(reason))

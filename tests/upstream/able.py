@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guard.dialect.notation import Dialect
-from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD
+from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, ROOMS
 from guard.upstream.capabilities import HELD, Api, Place, Prefix
 from guard.upstream.request import TOOL, grammar_fields
 from tests.upstream.responding import Answer
 from tests.upstream.servers import DONE, USAGE, Connection, Server, event, serving, whole
 
+IN_TEXT = frozenset({"tags", "unopened"})  # where its thoughts stand in the text
 WORDS = "seven eight nine ten eleven twelve"
 
 
@@ -22,7 +23,8 @@ WORDS = "seven eight nine ten eleven twelve"
 class Able:
     """What it does. `place`: where it takes a grammar, `picky`: and refuses a bad one. `refuses`: fields that are
     answered with 400; `role`: of instructions, or that is refused. `thinks`: the field of its thoughts, which come
-    even where it is held to a grammar if `thinks_first`. `busy`: so many requests are answered with 503 first.
+    even where it is held to a grammar if `thinks_first`; `tags`: they stand in the text, `unopened`: the prompt
+    has opened them. `busy`: so many requests are answered with 503 first.
     """
 
     key: str = ""
@@ -58,15 +60,35 @@ class Able:
         if sum(body.get(name, 0) for name in bounds) <= self.slow:
             return ""
         if (held := self._held(body)) is not None:
-            return held
+            return self._thought(body) + held if self.thinks_first else held
+        if (room := self._room(body)) is not None:
+            return room
         last = messages[-1]
         if last["role"] == "assistant":
             return self._continued(body)
         if "Count" in last["content"]:
             return self._stopped(f"one two three four five six {WORDS}", body)
-        if self.thinks == "unopened":
-            return "Let me think.</think>Hello!"
+        if self.thinks in IN_TEXT:
+            return f"{self._thought(body)}Hello!"
         return ODD if any("one word" in str(message["content"]) for message in messages) else "Hello!"
+
+    def _thought(self, body: Mapping[str, Any]) -> str:
+        """Give the thoughts that stand in the text; behind a prefix there are none."""
+        if body.get("messages", [{}])[-1].get("role") == "assistant":
+            return ""
+        return {"tags": "<think>\nHm.\n</think>\n\n", "unopened": "Let me think.</think>"}.get(
+            self.thinks, ""
+        )
+
+    def _room(self, body: Mapping[str, Any]) -> str | None:
+        """Give an answer under a grammar with room for thoughts that the prompt has opened."""
+        for dialect in HELD[self.place] if self.place and self.thinks == "unopened" else ():
+            text = ROOMS.get(dialect)
+            if text is not None and self.place is not None:
+                wanted = grammar_fields(self.place, dialect, text, self.api)
+                if all(body.get(name) == value for name, value in wanted.items()):
+                    return f"Hm.</think>\n{ODD}"
+        return None
 
     def _held(self, body: Mapping[str, Any]) -> str | None:
         if not self.both and body.get("messages", [{}])[-1].get("role") == "assistant":
@@ -140,7 +162,7 @@ class Able:
         held = any(
             name in body for name in ("grammar", "structured_outputs", "ebnf", "response_format", "tools")
         )
-        if self.thinks not in {"", "unopened"} and (self.thinks_first or not held):
+        if self.thinks not in {"", *IN_TEXT} and (self.thinks_first or not held):
             said[self.thinks] = "Let me think."
         if not body["stream"] or not self.streams:
             many = body.get("n", 1) if self.many else 1

@@ -181,6 +181,90 @@ def test_where_it_is_otherwise_that_is_said(able: Able, kind: str, wanted: dict[
     assert overrides(trial.findings) == wanted
 
 
+FIELD, TAGS, UNOPENED = "reasoning_content", "tags", "unopened"
+GBNF, EBNF, OBJECT = Place.GRAMMAR, Place.STRUCTURED_OUTPUTS, Place.RESPONSE_FORMAT
+INSIDE = {"thinking": "inside", "thinks": True}
+
+
+@pytest.mark.parametrize(
+    ("thinks", "kind", "place", "capabilities", "wanted"),
+    [
+        # The grammar holds for what comes behind the thoughts, wherever these stand.
+        ((FIELD, True), "fireworks", OBJECT, {}, {"thinking": "free"}),
+        ((TAGS, True), "fireworks", OBJECT, {}, {"thinking": "free"}),
+        ((UNOPENED, True), "fireworks", OBJECT, {}, {"thinking": "free", "thinks": True}),
+        ((FIELD, True), "vllm", EBNF, {"prefix": "none"}, {}),
+        ((TAGS, True), "vllm", EBNF, {"prefix": "none"}, {}),
+        ((UNOPENED, True), "vllm", EBNF, {"prefix": "none"}, {"thinks": True}),
+        ((UNOPENED, True), "vllm", EBNF, {"prefix": "none", "thinks": True}, {}),
+        ((UNOPENED, True), "openai", OBJECT, {}, {"thinks": True}),
+        # It holds from the first token on.
+        ((FIELD, False), "fireworks", OBJECT, {}, {}),
+        ((TAGS, False), "fireworks", OBJECT, {}, {}),
+        ((FIELD, False), "vllm", EBNF, {"prefix": "none"}, {"thinking": "forbidden"}),
+        ((TAGS, False), "vllm", EBNF, {"prefix": "none"}, {"thinking": "forbidden"}),
+        ((TAGS, False), "vllm", EBNF, {"prefix": "none", "thinking": "inside"}, {}),
+        # The block that the prompt has opened would never be closed under it, so the grammar has to do that.
+        ((UNOPENED, False), "vllm", EBNF, {"prefix": "none"}, INSIDE),
+        ((UNOPENED, False), "vllm", EBNF, {"prefix": "none", "thinks": True}, {"thinking": "inside"}),
+        ((UNOPENED, False), "vllm", EBNF, {"prefix": "none", "thinks": True, "thinking": "inside"}, {}),
+        ((UNOPENED, False), "fireworks", OBJECT, {}, INSIDE),
+        ((UNOPENED, False), "vllm", EBNF, {}, {**INSIDE, "prefix": "none"}),
+        ((UNOPENED, False), "generic", GBNF, {}, {**INSIDE, "grammar": "grammar"}),
+        # An object has no room for that.
+        ((UNOPENED, False), "openai", OBJECT, {}, {"thinking": "forbidden"}),
+        ((UNOPENED, False), "openai", OBJECT, {"thinks": True}, {"thinking": "forbidden", "thinks": False}),
+        # It was said of the wrong server.
+        (("", True), "vllm", EBNF, {"prefix": "none", "thinks": True}, {"thinks": False}),
+        (
+            (UNOPENED, True),
+            "vllm",
+            EBNF,
+            {"prefix": "none", "thinks": True, "thinking": "inside"},
+            {"thinking": "free"},
+        ),
+        # Without a grammar there is only where they stand.
+        ((TAGS, True), "generic", None, {}, {}),
+        ((UNOPENED, True), "generic", None, {}, {"thinks": True}),
+    ],
+)
+def test_where_thoughts_stand_and_what_a_grammar_makes_of_them_is_said_right(
+    thinks: tuple[str, bool],
+    kind: str,
+    place: Place | None,
+    capabilities: dict[str, Any],
+    wanted: dict[str, object],
+) -> None:
+    from guard.config.capabilities import Capabilities  # noqa: PLC0415 (a layer above)
+
+    able = Able(
+        place=place, thinks=thinks[0], thinks_first=thinks[1], many=kind not in {"generic", "deepseek"}
+    )
+    changes = dict(Capabilities.model_validate(capabilities).changes)
+    trial, usable = tried(able, kind, capabilities=changes)
+    assert usable
+    assert overrides(trial.findings) == wanted
+    written = {**capabilities, **wanted}
+    row = backend_for(kind, "m", Capabilities.model_validate(written).changes)
+    assert not list(contradictions(row))
+    # And with that written, nothing is left to say.
+    again, _ = tried(able, kind, capabilities=dict(Capabilities.model_validate(written).changes))
+    assert overrides(again.findings) == {}
+
+
+@pytest.mark.parametrize("thinks", [TAGS, UNOPENED])
+@pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
+def test_behind_a_prefix_nothing_is_thought(thinks: str, kind: str) -> None:
+    able = Able(
+        prefix=BACKENDS[kind].prefix,
+        echo_whole=kind == "llama.cpp",
+        place=BACKENDS[kind].grammar,
+        thinks=thinks,
+        thinks_first=False,
+    )
+    assert overrides(tried(able, kind)[0].findings).get("thinks") is None
+
+
 @pytest.mark.parametrize(("picky", "word"), [(True, "refused"), (False, "ignored")])
 def test_what_it_does_about_a_bad_grammar_is_told_and_no_reason_to_change_anything(
     picky: bool, word: str
