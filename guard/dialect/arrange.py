@@ -15,7 +15,7 @@ from guard.dialect.tree import Node, Repeat, choice, sequence
 Place = tuple[str, int]  # the path of a group, and which of its members
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # never changed; not frozen, since one is made for every line
 class Placed:
     """The node of a line, or of several, and the members of groups around it, the outermost first."""
 
@@ -34,6 +34,11 @@ class Open:
     known: Mapping[int, Node]
     untold: int
 
+    @property
+    def key(self) -> tuple[str, tuple[tuple[int, Node], ...]]:
+        """What follows hangs on: the same for the same group with the same members."""
+        return self.group, tuple(self.known.items())
+
 
 def any_of(members: Sequence[Node]) -> Node:
     """Give members of a group in any order."""
@@ -50,6 +55,8 @@ def arranged(
     `begun` are the members that must be gone on with before another one may come; with `last` the line that
     stands last comes last. `depth` is how many groups around the lines are left out of account.
     """
+    if not any(len(line.around) > depth for line in lines):
+        return sequence(*[line.node for line in lines])
     nodes: list[Node] = []
     for group, found in groupby(lines, lambda line: line.around[depth : depth + 1] and line.around[depth][0]):
         run = list(found)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import assert_never
 
+from guard.dialect.patterns import times
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -28,7 +28,7 @@ from guard.dialect.tree import (
     Terminal,
     terminals,
 )
-from guard.dialect.workings import EXPRESSION, all_shared
+from guard.dialect.workings import EXPRESSION, WORKINGS
 
 _HEXADECIMAL = re.compile(r"(\\x[0-9A-F]{2})([0-9A-Fa-f])")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
@@ -38,56 +38,107 @@ _CLASS_ESCAPES = {**_ESCAPES, "[": "\\[", "]": "\\]", "-": "\\x2D", "^": "\\x5E"
 
 def gbnf(grammar: Grammar) -> str:
     """Write a grammar for llama.cpp; its start rule is `root`, and no other rule may have that name."""
-    known = _shared() if EXPRESSION.name in grammar.rules else _NOTHING
-    repeated = dict(known.repeated)
-    own = {name: node for name, node in grammar.rules.items() if name not in known.texts}
-    starting = {"root": grammar.start, **own}
-    named = {terminal.name: terminal.node for body in starting.values() for terminal in terminals(body)}
-    bodies = {name: _body(_simple(node, repeated)) for name, node in starting.items()}
-    for name, node in {**known.named, **named}.items():
-        bodies[name] = known.texts.get(name) or _body(_simple(node, repeated))
-    texts = bodies | {name: known.texts[name] for name in grammar.rules if name in known.texts}
-    texts |= {name: _body(node) for node, name in repeated.items()}
-    return "".join(f"{name} ::= {text}\n" for name, text in texts.items())
+    workings = WORKINGS.made(_all) if EXPRESSION.name in grammar.rules else _NOTHING
+    settled = {name: rule for block in grammar.kept for name, rule in block.made(_settled).items()}
+    writer = _Writer(dict(workings.named), dict(workings.repeated))
+    bodies = {"root": writer.body(grammar.start)}
+    for name, node in grammar.rules.items():
+        if name not in workings.texts:
+            bodies[name], inside = settled.get(name) or (writer.body(node), {})
+            writer.named |= inside
+    bodies |= writer.terminals(workings.texts)
+    bodies |= {name: workings.texts[name] for name in grammar.rules if name in workings.texts}
+    bodies |= {name: text for text, name in writer.repeated.items()}
+    return "".join([f"{name} ::= {text}\n" for name, text in bodies.items()])
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
-    """The texts of rules that are the same in every grammar, the terminals in them, and what they repeat."""
+class _Written:
+    """The texts of rules and of the terminals in them, the terminals, and the names of what is repeated."""
 
     texts: Mapping[str, str]
-    named: Mapping[str, Node]
-    repeated: Mapping[Node, str]
+    named: Mapping[str, Terminal]
+    repeated: Mapping[str, str]
 
 
-_NOTHING = _Shared({}, {}, {})
+_NOTHING = _Written({}, {}, {})
 
 
-@cache
-def _shared() -> _Shared:
-    rules, repeated = all_shared(), dict[Node, str]()
-    named = {terminal.name: terminal.node for body in rules.values() for terminal in terminals(body)}
-    texts = {name: _body(_simple(node, repeated)) for name, node in {**rules, **named}.items()}
-    return _Shared(texts, named, repeated)
+def _all(rules: Mapping[str, Node]) -> _Written:
+    writer = _Writer({}, {})
+    texts = {name: writer.body(node) for name, node in rules.items()}
+    return _Written(texts | writer.terminals({}), writer.named, writer.repeated)
 
 
-def _simple(node: Node, repeated: dict[Node, str]) -> Node:
-    """Give what is repeated more than once a rule of its own, unless it has one or is one character.
+def _settled(rules: Mapping[str, Node]) -> dict[str, tuple[str, Mapping[str, Terminal]]]:
+    """Write the rules whose text is the same in every grammar: nothing they repeat needs a name.
 
-    A repetition of a repetition is one of a rule, too: llguidance's reader loses the brackets between them.
+    Gives the terminals in each as well.
     """
-    match node:
-        case Repeat(item=item, least=least, most=most):
-            inner = _simple(item, repeated)
-            if isinstance(inner, Repeat) or (most not in (0, 1) and not _is_one(inner)):
-                inner = Rule(repeated.setdefault(inner, f"again{len(repeated) + 1}"))
-            return Repeat(inner, least, most)
-        case Sequence(parts=parts):
-            return Sequence(tuple(_simple(part, repeated) for part in parts))
-        case Choice(options=options):
-            return Choice(tuple(_simple(option, repeated) for option in options))
-        case _:
-            return node
+    written: dict[str, tuple[str, Mapping[str, Terminal]]] = {}
+    for name, node in rules.items():
+        writer = _Writer({}, {})
+        text = writer.body(node)
+        if not writer.repeated:
+            written[name] = text, writer.named
+    return written
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes nodes; notes the terminals in them, inner ones first, and the texts of what needs a name."""
+
+    named: dict[str, Terminal]
+    repeated: dict[str, str]
+
+    def terminals(self, known: Mapping[str, str]) -> dict[str, str]:
+        """Give the texts of all terminals that were noted, some of which are known."""
+        return {name: known.get(name) or self.body(one.node) for name, one in list(self.named.items())}
+
+    def body(self, node: Node) -> str:
+        """Write a node where it stands alone."""
+        match node:
+            case Choice(options=options):
+                return " | ".join(map(self.body, options))
+            case Sequence(parts=()):
+                return '""'
+            case Sequence(parts=parts):
+                return " ".join(map(self._atom, parts))
+            case _:
+                return self._atom(node)
+
+    def _atom(self, node: Node) -> str:
+        match node:
+            case Literal(text=text):
+                written = _string(text)
+                if "\\x" not in written:
+                    return f'"{written}"'
+                apart = _HEXADECIMAL.sub(r'\1" "\2', written)
+                return f'"{written}"' if apart == written else f'("{apart}")'
+            case Terminal(name=name):
+                if self.named.get(name) is not node:
+                    self.named |= {one.name: one for one in terminals(node)}
+                return name
+            case Rule(name=name):
+                return name
+            case Repeat(item=item, least=least, most=most):
+                return self._repeated(item, most) + times(least, most)
+            case Chars(ranges=ranges, negated=negated):
+                return f"[{'^' if negated else ''}{_inside(ranges)}]"
+            case Sequence() | Choice():
+                return f"({self.body(node)})"
+            case _:
+                assert_never(node)
+
+    def _repeated(self, item: Node, most: int | None) -> str:
+        """Give what is repeated more than once a rule of its own, unless it has one or is one character.
+
+        A repetition of a repetition is one of a rule, too: llguidance's reader loses the brackets between
+        them.
+        """
+        if not isinstance(item, Repeat) and (most in (0, 1) or _is_one(item)):
+            return self._atom(item)
+        return self.repeated.setdefault(self.body(item), f"again{len(self.repeated) + 1}")
 
 
 def _is_one(node: Node) -> bool:
@@ -96,36 +147,6 @@ def _is_one(node: Node) -> bool:
             return len(text) == 1
         case _:
             return isinstance(node, Chars | Rule | Terminal)
-
-
-def _body(node: Node) -> str:
-    match node:
-        case Choice(options=options):
-            return " | ".join(_body(option) for option in options)
-        case Sequence(parts=()):
-            return '""'
-        case Sequence(parts=parts):
-            return " ".join(_atom(part) for part in parts)
-        case _:
-            return _atom(node)
-
-
-def _atom(node: Node) -> str:
-    match node:
-        case Literal(text=text):
-            written = _string(text)
-            apart = _HEXADECIMAL.sub(r'\1" "\2', written)
-            return f'"{written}"' if apart == written else f'("{apart}")'
-        case Chars(ranges=ranges, negated=negated):
-            return f"[{'^' if negated else ''}{_inside(ranges)}]"
-        case Rule(name=name) | Terminal(name=name):
-            return name
-        case Repeat(item=item, least=least, most=most):
-            return _atom(item) + _times(least, most)
-        case Sequence() | Choice():
-            return f"({_body(node)})"
-        case _:
-            assert_never(node)
 
 
 def _inside(ranges: tuple[tuple[str, str], ...]) -> str:
@@ -148,17 +169,3 @@ def _escape(char: str, escapes: dict[str, str]) -> str:
     if char in escapes:
         return escapes[char]
     return f"\\x{ord(char):02X}" if char < " " or char == "\x7f" else char
-
-
-def _times(least: int, most: int | None) -> str:
-    match least, most:
-        case 0, 1:
-            return "?"
-        case 0, None:
-            return "*"
-        case 1, None:
-            return "+"
-        case _, None:
-            return f"{{{least},}}"
-        case _:
-            return f"{{{least}}}" if least == most else f"{{{least},{most}}}"

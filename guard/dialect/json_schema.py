@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final, assert_never
 
 from guard.dialect.regex import regex
@@ -32,7 +31,6 @@ from guard.dialect.tree import (
     Rule,
     Sequence,
     Terminal,
-    has_rule,
     sequence,
 )
 
@@ -63,11 +61,15 @@ def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[s
     if names is None or not 0 < len(names) <= MAX_MEMBERS:
         return None
     members: dict[str, Any] = {}
+    values: dict[tuple[Node, ...], dict[str, Any]] = {}  # many lines go on alike
+    most = min(MAX_VALUES, MAX_MEMBERS // len(names))
     for name in names:
-        lead, rest = _cut(grammar.rules[name])
+        lead, behind = _cut(grammar.rules[name])
         if not lead or lead in members:
             return None
-        members[lead] = _value(rest, grammar.rules, patterns, min(MAX_VALUES, MAX_MEMBERS // len(names)))
+        if behind not in values:
+            values[behind] = _value(behind, grammar.rules, patterns, most)
+        members[lead] = values[behind]
     if _characters(members) > MAX_CHARACTERS:
         return None
     return {
@@ -80,7 +82,7 @@ def json_schema(grammar: Grammar, patterns: Patterns = Patterns.PLAIN) -> dict[s
 
 def values(grammar: Grammar) -> list[Node]:
     """Give what stands behind the names of the members that the schema of a grammar has, with its end."""
-    return [_cut(grammar.rules[name])[1] for name in _lines(grammar.start) or ()]
+    return [sequence(*_cut(grammar.rules[name])[1]) for name in _lines(grammar.start) or ()]
 
 
 def _characters(members: Mapping[str, Any]) -> int:
@@ -108,33 +110,28 @@ def _in_order(node: Node) -> Iterator[Node]:
             yield node
 
 
-def _cut(line: Node) -> tuple[str, Node]:
+def _cut(line: Node) -> tuple[str, tuple[Node, ...]]:
     """Cut a line behind the text that it begins with; of a line that is one text, in front of its value."""
     match line:
-        case Sequence(parts=(Literal(text=lead), *rest)):
-            return lead, sequence(*rest)
+        case Sequence(parts=parts) if parts and isinstance(parts[0], Literal):
+            return parts[0].text, parts[1:]
         case Literal(text=text):
             at = text.rfind(" ", 0, len(text.rstrip("\n"))) + 1
-            return text[:at], Literal(text[at:])
+            return text[:at], (Literal(text[at:]),)
         case _:
-            return "", line
+            return "", (line,)
 
 
-def _value(rest: Node, rules: dict[str, Node], patterns: Patterns, most: int) -> dict[str, Any]:
+def _value(behind: tuple[Node, ...], rules: dict[str, Node], patterns: Patterns, most: int) -> dict[str, Any]:
     """Give the schema of what stands behind a line's beginning, without its end."""
-    match rest:
-        case Literal(text=text):
+    match behind:
+        case (Literal(text=text),):
             return {"type": "string", "enum": [text.removesuffix("\n")]}
-        case Sequence(parts=(*before, Literal(text=last))) if last.endswith("\n"):
-            rest = sequence(*before, Literal(last.removesuffix("\n")))
-    if isinstance(rest, Terminal) and not has_rule(rest):
-        return {"type": "string", **_usual(rest, patterns, most)}
-    return {"type": "string", **_held(rest, rules, patterns, most)}
-
-
-@lru_cache(maxsize=1024)
-def _usual(value: Terminal, patterns: Patterns, most: int) -> Mapping[str, Any]:
-    return _held(value, {}, patterns, most)
+        case (*before, Literal(text=last)):
+            held = _held(sequence(*before, Literal(last.removesuffix("\n"))), rules, patterns, most)
+        case _:
+            held = _held(sequence(*behind), rules, patterns, most)
+    return {"type": "string", **held}
 
 
 def _held(node: Node, rules: dict[str, Node], patterns: Patterns, most: int) -> Mapping[str, Any]:
@@ -159,15 +156,23 @@ def _listed(node: Node, most: int) -> list[str] | None:
             once = _listed(item, most)
             return None if once is None else _few(["", *once], most)
         case Choice(options=options):
-            found = [_listed(option, most) for option in options]
-            return _few((text for texts in found for text in texts or ()), most) if all(found) else None
+            ways = _each(options, most)
+            return None if ways is None else _few(chain.from_iterable(ways), most)
         case Sequence(parts=parts):
-            found = [_listed(part, most) for part in parts]
-            return (
-                _few(map("".join, product(*(texts or () for texts in found))), most) if all(found) else None
-            )
+            texts = _each(parts, most)
+            return None if texts is None else _few(map("".join, product(*texts)), most)
         case _:
             return None
+
+
+def _each(nodes: Iterable[Node], most: int) -> list[list[str]] | None:
+    found: list[list[str]] = []
+    for node in nodes:
+        texts = _listed(node, most)
+        if texts is None:
+            return None
+        found.append(texts)
+    return found
 
 
 def _few(texts: Iterable[str], most: int) -> list[str] | None:

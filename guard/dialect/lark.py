@@ -7,20 +7,20 @@ for byte, what `trace.render` writes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Listing
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import Final, assert_never
 
 from guard.dialect.arrange import Place, Placed, arranged, opened
 from guard.dialect.line import Level, line, rule_name
 from guard.dialect.outline import outline
+from guard.dialect.patterns import CONTROLS, DEFINES, pattern, times
 from guard.dialect.tree import (
     Chars,
     Choice,
     Grammar,
+    Kept,
     Literal,
     Node,
     Repeat,
@@ -31,7 +31,7 @@ from guard.dialect.tree import (
     nullable,
     sequence,
 )
-from guard.dialect.workings import shared
+from guard.dialect.workings import all_kept
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Pick, Unknown
 from guard.procedure.groups import around
@@ -92,8 +92,10 @@ def narrow(
     steps, ending = _ahead(program, inputs, observed, begun, stop=stop_at_decision)
     complete = ending is not None and ending.kind is not EndKind.FAILED
     undetermined = ending is not None and ending.kind is EndKind.UNDETERMINED
+    names = [rule_name(step.path) for step in steps]
     placed: Listing[Placed] = [
-        Placed(Rule(rule_name(step.path)), around(step.path, program.members)) for step in steps
+        Placed(Rule(name), around(step.path, program.members))
+        for name, step in zip(names, steps, strict=True)
     ]
     done = frozenset(begun)
     begun |= set(placed[0].around) if placed and prefix_tail else set()
@@ -103,20 +105,25 @@ def narrow(
     fork = steps[-1] if undetermined and free is None and steps[-1].kind in _CONDITIONS else None
     lines: dict[str, Node] = {}
     rules: dict[str, Node] = {}
-    given: set[str] = set()
+    kept: tuple[Kept, ...] = ()
+    given: list[str] = []
     start: list[Node] = []
     if not any(not isinstance(value, Pick) for value in observed) and not prefix_tail:
         lines["begin"] = Literal(f"@begin {program.name} {nonce}\n")
         start.append(Rule("begin"))
-    for step in steps[: len(steps) - (free.untold if free is not None else 0)]:
-        written = line(step, level, prefix_tail, valued=step is not fork, rules=rules)
+    told = len(steps) - (free.untold if free is not None else 0)
+    for name, step in zip(names[:told], steps, strict=False):
+        written = line(step, level, rules, prefix_tail, valued=step is not fork)
         prefix_tail = ""
-        lines[rule_name(step.path)] = written.node
-        given |= {step.path} if written.given else set()
+        lines[name] = written.node
+        if written.given:
+            given.append(step.path)
     start.append(arranged(placed, begun, last=not complete))
     if undetermined:
         done |= {place for line_ in placed for place in line_.around}
-        lines["rest"] = outline(program, steps[-1].path, rules, done, free)
+        behind = outline(program, steps[-1].path, done, free)
+        lines["rest"] = behind.rules["rest"]
+        kept, rules = (behind,), {**rules, **behind.rules}
         rules["end"] = Literal(f"@end {nonce}\n")
         start.append(Rule("rest"))
     elif complete:
@@ -124,7 +131,7 @@ def narrow(
         start.append(Rule("end"))
     forced = level is not Level.NONE and (complete or bool(steps))
     return Narrowed(
-        grammar=Grammar(sequence(*start), {**lines, **rules}) if forced else None,
+        grammar=Grammar(sequence(*start), {**lines, **rules}, kept) if forced else None,
         given=frozenset(given),
         last=steps[-1].path if steps else "",
         complete=complete,
@@ -181,17 +188,7 @@ def _due(
 # --- Lark's notation -----------------------------------------------------------------------------
 
 _STRING_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-# What has to be escaped, so that the engines of Rust, RE2, ECMAScript and Python all read the same: in the
-# text of an expression, and in its classes, where two of `&`, `~` or `-` are operators to some. To XGrammar a
-# `^` that comes first is one, however it is written, and all hexadecimal digits behind `\x` belong to it.
-_REGEX_SPECIAL = {char: f"\\{char}" for char in "\\^$.|?*+()[]{}/"}
-_CLASS_SPECIAL = {
-    **{char: f"\\{char}" for char in "\\[]/|-"},
-    **{char: f"\\x{ord(char):02x}" for char in "^&~"},
-}
-# An old reader takes a text for EBNF by this sign; it never stands in ours.
-_DEFINES = "::="
-_HEXADECIMAL = re.compile(r"(\\x[0-9a-f]{2})([0-9A-Fa-f])")
+_IN_STRING = str.maketrans({char: f"\\u{ord(char):04x}" for char in CONTROLS} | _STRING_ESCAPES)
 
 
 def lark_text(grammar: Grammar) -> str:
@@ -200,153 +197,94 @@ def lark_text(grammar: Grammar) -> str:
     Whatever holds no rule is one regular expression, which ends where a line ends wherever it holds a
     free text: readers that take the longest match cannot run past it.
     """
+    known = {name: text for block in all_kept(grammar) for name, text in block.made(_texts).items()}
     rules = {"start": grammar.start, **grammar.rules}
-    return "".join(
-        f"{name}: {_shared(name) if node is shared(name) else _alternatives(node)}\n"
-        for name, node in rules.items()
-    )
+    return "".join([f"{name}: {known.get(name) or _body(node)}\n" for name, node in rules.items()])
 
 
-@cache
-def _shared(name: str) -> str:
-    """Write a rule that is the same in every grammar."""
-    node = shared(name)
-    assert node is not None
-    return _alternatives(node)
+def _texts(rules: Mapping[str, Node]) -> dict[str, str]:
+    return {name: _body(node) for name, node in rules.items()}
 
 
-def _alternatives(node: Node) -> str:
+def _body(node: Node) -> str:
+    """Write what may stand in a place of its own."""
     match node:
+        case Rule(name=name):
+            return name
         case Choice(options=options) if has_rule(node):
-            return "\n  | ".join(_items(option) for option in options)
+            return "\n  | ".join(map(_items, options))
         case _:
             return _items(node)
 
 
 def _items(node: Node) -> str:
     match node:
-        case Sequence(parts=parts) if has_rule(node):
-            return " ".join(_item(part) for part in _grouped(parts))
+        case Sequence(parts=parts):
+            return " ".join(_written(parts))
         case _:
             return _item(node)
 
 
-def _grouped(parts: tuple[Node, ...]) -> Iterator[Node]:
-    """Make one of neighbours that hold no rule, but none that could be empty: no lexer likes those."""
+def _written(parts: Iterable[Node]) -> Iterator[str]:
+    """Write parts one after the other, neighbours that hold no rule as one."""
     plain: list[Node] = []
-    for part in (*parts, None):
-        if part is not None and not has_rule(part):
+    for part in parts:
+        if not has_rule(part):
             plain.append(part)
             continue
-        if all(map(nullable, plain)):
-            yield from plain
-        else:
-            yield sequence(*plain)
-        plain = []
-        if part is not None:
-            yield part
+        if plain:
+            yield _plain(plain)
+            plain = []
+        yield _ruled(part)
+    if plain:
+        yield _plain(plain)
+
+
+def _plain(parts: Listing[Node]) -> str:
+    """Write parts without rules as one, but none that could be empty: no lexer likes those."""
+    if all(map(nullable, parts)):
+        return " ".join(map(_nullable, parts))
+    match parts:
+        case [Literal(text=text)]:
+            return _string(text)
+        case _:
+            return f"/{pattern(parts)}/"
+
+
+def _string(text: str) -> str:
+    written = text.translate(_IN_STRING)
+    return f'"{written.replace(DEFINES, "::" + chr(92) + "u003d")}"'
 
 
 def _item(node: Node) -> str:
-    if not has_rule(node) and not nullable(node):
-        return _terminal(node)
+    return _ruled(node) if has_rule(node) else _plain([node])
+
+
+def _ruled(node: Node) -> str:
+    """Write a part that holds a rule."""
     match node:
         case Rule(name=name):
             return name
         case Repeat(item=item, least=least, most=most):
-            return f"({_alternatives(item)}){_times(least, most, '~')}"
-        case Sequence() | Choice():
-            return f"({_alternatives(node)})"
+            return f"({_body(item)}){times(least, most, '~')}"
+        case _:
+            return f"({_body(node)})"
+
+
+def _nullable(node: Node) -> str:
+    """Write a part without rules that may be nothing."""
+    match node:
+        case Repeat(item=item, least=least, most=most):
+            return f"({_body(item)}){times(least, most, '~')}"
         case Terminal(node=item):
             return _item(item)
-        case Literal() | Chars():
-            return _terminal(node)
-        case _:
-            assert_never(node)
-
-
-def _terminal(node: Node) -> str:
-    match node:
         case Literal(text=text):
-            written = text.translate(_IN_STRING)
-            return f'"{written.replace(_DEFINES, "::" + chr(92) + "u003d")}"'
-        case _:
-            return f"/{regex_text(node)}/"
-
-
-def regex_text(node: Node) -> str:
-    """Write a node without rules as a regular expression, in what all engines share."""
-    match node:
-        case Literal(text=text):
-            written = text.translate(_IN_REGEX).replace(_DEFINES, "::\\x3d")
-            return _HEXADECIMAL.sub(r"\1[\2]", written)
-        case Chars(ranges=ranges, negated=negated):
-            if ranges == (("^", "^"),) and not negated:
-                return "\\^"
-            # Those with a hexadecimal number stand last, where no digit follows, and `^` behind them.
-            inner = "".join(sorted((_class_range(low, high) for low, high in ranges), key=_late))
-            return f"[{'^' if negated else ''}{inner}]"
-        case Sequence(parts=parts):
-            return "".join(
-                f"({regex_text(part)})" if isinstance(part, Choice) else regex_text(part) for part in parts
-            )
+            return _string(text)
         case Choice(options=options):
-            return "|".join(map(regex_text, options))
-        case Repeat(item=Chars() as item, least=least, most=most):
-            return regex_text(item) + _times(least, most, "")
-        case Repeat(item=item, least=least, most=most):
-            return f"({regex_text(item)}){_times(least, most, '')}"
-        case Terminal():
-            return _in_brackets(node)
-        case Rule():
+            return f"({' | '.join(map(_item, options))})"
+        case Sequence(parts=parts):
+            return f"({' '.join(map(_item, parts))})"
+        case Rule() | Chars():
             raise AssertionError(node)
         case _:
             assert_never(node)
-
-
-@lru_cache(maxsize=1024)
-def _in_brackets(terminal: Terminal) -> str:
-    return f"({regex_text(terminal.node)})"
-
-
-def _class_range(low: str, high: str) -> str:
-    start = _escape(low, _CLASS_SPECIAL)
-    return start if low == high else f"{start}-{_escape(high, _CLASS_SPECIAL)}"
-
-
-def _late(written: str) -> tuple[bool, bool]:
-    return "\\x" in written, written.startswith("\\x5e")
-
-
-def _escape(char: str, special: Mapping[str, str]) -> str:
-    """Write a character in a regular expression. Beyond ASCII no escape is common to all."""
-    if char in "\n\r\t":
-        return _STRING_ESCAPES[char]
-    if char in special:
-        return special[char]
-    return f"\\x{ord(char):02x}" if char < " " or char == "\x7f" else char
-
-
-def _in_string(char: str) -> str:
-    if char in _STRING_ESCAPES:
-        return _STRING_ESCAPES[char]
-    return f"\\u{ord(char):04x}" if char < " " or char == "\x7f" else char
-
-
-_CONTROLS = (*map(chr, range(0x20)), "\x7f")
-_IN_REGEX = str.maketrans({char: _escape(char, _REGEX_SPECIAL) for char in (*_CONTROLS, *_REGEX_SPECIAL)})
-_IN_STRING = str.maketrans({char: _in_string(char) for char in (*_CONTROLS, *_STRING_ESCAPES)})
-
-
-def _times(least: int, most: int | None, lark: str) -> str:
-    match least, most:
-        case 0, 1:
-            return "?"
-        case 0, None:
-            return "*"
-        case 1, None:
-            return "+"
-        case _ if lark:
-            return f"~{least}..{most}" if least != most else f"~{least}"
-        case _:
-            return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"

@@ -26,12 +26,11 @@ class Level(StrEnum):
     VALUES = "values"  # also every value that the guard knows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # never changed; not frozen, since one is made for every line
 class Line:
     """What may follow what has been written of a line; `given`: its operands were not the model's."""
 
     node: Node
-    rules: dict[str, Node]
     given: bool
 
 
@@ -59,17 +58,16 @@ def rule_name(path: str) -> str:
 def line(
     expected: Expected,
     level: Level,
+    rules: dict[str, Node],
     written: str = "",
     *,
     valued: bool = True,
-    rules: dict[str, Node] | None = None,
 ) -> Line:
     """Give what may follow `written`, which is "" or a beginning of the step's canonical line.
 
     With `valued` False the line ends in front of its last value. What it refers to goes into `rules`.
     Raises InvalidState where `written` is no beginning of the line.
     """
-    rules = {} if rules is None else rules
     if valued and not written and expected.decision is None:
         plain = _plain(expected, level, rules)
         if plain is not None:
@@ -79,7 +77,7 @@ def line(
         pieces = pieces[:-3]  # the value, the tail and the line's end
     rest = _behind(pieces, written)
     settled = pieces[: len(pieces) - len(rest)] + [piece for piece in rest if piece.fixed]
-    return Line(sequence(*_nodes(rest)), rules, any(piece.operand for piece in settled))
+    return Line(sequence(*_nodes(rest)), any(piece.operand for piece in settled))
 
 
 def _plain(expected: Expected, level: Level, rules: dict[str, Node]) -> Line | None:
@@ -89,30 +87,29 @@ def _plain(expected: Expected, level: Level, rules: dict[str, Node]) -> Line | N
     nodes: list[Node] = []
     text, given = f"{expected.path} {expected.head} ", False
     for cell in expected.cells:
-        spelling = cell.spelling
+        spelling, parts = cell.spelling, cell.working
         if spelling is None or cell.bare or cell.symbol is not None:
             return None
+        text += cell.lead
         copied = False
-        match cell.working:
-            case None:
-                text += cell.lead
-                copied = not cell.unwritten and expected.kind is not StepKind.LOOP
-                given = given or (copied and level is not Level.SHAPE)
-            case (str(known),) if level is Level.SHAPE:
-                nodes += (Literal(text + cell.lead), working(known, rules))
-                text = " = "
-            case (str(known),):
-                text += f"{cell.lead}{known} = "
-                given = True
-            case _:
-                return None
-        if level is Level.VALUES or (copied and level is Level.OPERANDS):
+        if parts is None:
+            copied = level is not Level.SHAPE and not cell.unwritten and expected.kind is not StepKind.LOOP
+            given = given or copied
+        elif len(parts) > 1 or not isinstance(parts[0], str):
+            return None
+        elif level is Level.SHAPE:
+            nodes += (Literal(text), working(parts[0], rules))
+            text = " = "
+        else:
+            text += f"{parts[0]} = "
+            given = True
+        if copied or level is Level.VALUES:
             text += spelling
         else:
             nodes += (Literal(text), hole(cell.type, spelling))
             text = ""
-    text += f"{expected.tail}\n"
-    return Line(sequence(*nodes, Literal(text)) if nodes else Literal(text), rules, given)
+    whole = Literal(f"{text}{expected.tail}\n")
+    return Line(sequence(*nodes, whole) if nodes else whole, given)
 
 
 def _nodes(pieces: Sequence[_Piece]) -> Iterator[Node]:

@@ -2,7 +2,8 @@
 
 The statements behind such a line become rules: one for each, that ends in the rule of what follows. Both
 arms of a branch lead to what stands behind it, and a loop's body leads back to the loop, so the rules are
-as many as the statements, however the procedure goes on. Passes of loops have open numbers.
+as many as the statements, however the procedure goes on. Passes of loops have open numbers. Nothing here
+hangs on a request: what was made is kept for the next one, as long as its program.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from guard.dialect.arrange import Open, Place, any_of
 from guard.dialect.holes import NULL, PASS, hole
 from guard.dialect.quotes import quotes
-from guard.dialect.tree import EMPTY, Literal, Node, Rule, choice, optional, sequence
+from guard.dialect.tree import EMPTY, Kept, Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import listing, working
 from guard.errors import InvalidState
 from guard.procedure.compile import Numbered, head
@@ -62,22 +65,38 @@ from guard.procedure.types import (
 _PASS = re.compile(r"\[([0-9]+)\]")
 _TRUE, _FALSE = Literal("true\n"), Literal("false\n")
 
+MOST_KEPT: Final = 4  # of a program: most requests begin alike, and few go on from one place
+
 Block = tuple[Step, ...]
+_Key = tuple[str, frozenset[Place], object]
 
 
-def outline(
-    program: Program,
-    path: str,
-    rules: dict[str, Node],
-    done: Collection[Place] = (),
-    free: Open | None = None,
-) -> Node:
-    """Give what may follow the line at a path, up to the answer, followed by the rule `end`.
+_OUTLINES: Final[WeakKeyDictionary[Program, dict[_Key, Kept]]] = WeakKeyDictionary()
 
-    The line has been written, that of a condition up to its value. Rules are added to `rules`. `done` are
-    the members of groups around it that are there or have begun; what follows is `free` where nothing of
-    such a group has been written, the line at the path neither.
+
+def outline(program: Program, path: str, done: Collection[Place] = (), free: Open | None = None) -> Kept:
+    """Give what may follow the line at a path, up to the answer, as rule `rest` and those that it needs.
+
+    It ends in the rule `end`, which is not among them. The line has been written, that of a condition up to
+    its value. `done` are the members of groups around it that are there or have begun; what follows is `free`
+    where nothing of such a group has been written, the line at the path neither.
     """
+    kept = _OUTLINES.setdefault(program, {})
+    key = (path, frozenset(done), None if free is None else free.key)
+    found = kept.pop(key, None)
+    if found is None:
+        rules: dict[str, Node] = {}
+        rest = _outlined(program, path, rules, done, free)
+        found = Kept({**rules, "rest": rest})
+    kept[key] = found  # the one that was asked for last stands last
+    if len(kept) > MOST_KEPT:
+        del kept[next(iter(kept))]
+    return found
+
+
+def _outlined(
+    program: Program, path: str, rules: dict[str, Node], done: Collection[Place], free: Open | None
+) -> Node:
     groups = list(around(path, program.members))
     passes = [int(number) for number in _PASS.findall(path)]
     return _Outline(program, rules, passes, groups, done, free).behind(

@@ -9,7 +9,8 @@ from typing import Final
 from unicodedata import normalize
 
 from guard.dialect.holes import QUOTE, QUOTES, quoted
-from guard.dialect.tree import Literal, Node, Repeat, Rule, choice, optional, sequence
+from guard.dialect.tree import Literal, Node, Repeat, Rule, choice, sequence
+from guard.dialect.tree import Sequence as Parts
 
 MAX_WORDS: Final = 600  # of all sources; longer ones are quoted freely and the checker looks them up
 
@@ -49,12 +50,16 @@ def _words(text: str) -> list[tuple[str, str]]:
 def _run(words: Sequence[tuple[str, str]], prefix: str, rules: dict[str, Node]) -> list[Node]:
     """Where a quote of these words may begin; the rules say how it goes on from each word."""
     starts: list[Node] = []
-    following: Node = Literal("")
+    following: Node | None = None
     for index in range(len(words) - 1, -1, -1):
         blank, word = words[index]
-        starts.append(sequence(Literal(word), following))
+        starts.append(_then(word, following))
         if index:
             name = f"{prefix}x{index}"
-            rules[name] = sequence(Literal(blank + word), following)
-            following = optional(Rule(name))
+            rules[name] = _then(blank + word, following)
+            following = Repeat(Rule(name), 0, 1)
     return starts[::-1]
+
+
+def _then(word: str, following: Node | None) -> Node:
+    return Literal(word) if following is None else Parts((Literal(word), following))

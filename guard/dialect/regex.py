@@ -3,18 +3,18 @@
 It has neither lookaround nor references to what was matched, and no repetition that RE2 would refuse: one of
 more than `MAX_TIMES`, counted with those inside it, is without end, as is one of more than `MAX_SIZE`. What
 would make the expression too long is written looser: workings and quotes as any text, which is for the
-checker to read.
+checker to read. Each rule is written once, and its text put wherever it is referred to.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from guard.dialect.holes import QUOTE
-from guard.dialect.lark import regex_text
+from guard.dialect.patterns import escaped, of_class, settled, times
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -25,8 +25,6 @@ from guard.dialect.tree import (
     Rule,
     Sequence,
     Terminal,
-    has_rule,
-    sequence,
 )
 from guard.dialect.workings import FREE
 
@@ -34,10 +32,12 @@ MAX_CHARACTERS: Final = 100_000
 MAX_QUOTE: Final = 5_000  # characters for the words of a source
 MAX_TIMES: Final = 1_000
 MAX_SIZE: Final = 100_000  # of what is repeated, written out
-MAX_DEPTH: Final = 60  # of rules that refer to rules; of a quote, words
+MAX_DEPTH: Final = 60  # brackets in brackets; each is three levels to Rust's reader, which takes 250
 
+_END: Final = "\ufdd0" * 12  # as long as a closing line, and no text
 _WORKING = re.compile(r"expression[0-9]+")
 _QUOTE = re.compile(r"q[0-9a-f]{8}")
+_MOST_WORDS: Final = 50  # more cannot be said in `MAX_QUOTE`: behind each stand all others, of 4 or more each
 
 
 def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
@@ -46,113 +46,168 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
     None where it takes more than that (its rules refer to themselves, as those of loops of an unknown
     number of passes do) or would be longer than `most` characters.
     """
-    inlined = _Inlined(grammar.rules, most)
-    whole = inlined.node(grammar.start)
-    if whole is None or inlined.characters(whole) > most:
+    rules = _Rules(grammar.rules, most)
+    for block in grammar.kept:
+        rest = block.made(_rest)
+        if rest is None:
+            return None
+        rules.written["rest"] = _ended(rest, grammar.rules["end"])
+    whole = rules.expression(grammar.start)
+    if whole is None or whole.depth > MAX_DEPTH:
         return None
-    text = regex_text(_bounded(whole)[0])
+    text = settled(whole.text)
     return text if len(text) <= most else None
 
 
-class _Inlined:
-    """Puts rules where they are referred to."""
+class _Expression(NamedTuple):
+    """What was written, and whether it is several `ways`, or one character, which need no brackets.
+
+    `times` is how many times over a part of it is repeated, `size` how long all would be if written so often,
+    `depth` how many brackets stand in each other.
+    """
+
+    text: str
+    times: int
+    size: int
+    depth: int = 0
+    ways: bool = False
+    one: bool = False
+
+
+def _rest(rules: Mapping[str, Node]) -> _Expression | None:
+    """Write what may follow, up to the closing line, which is another one in each request."""
+    return _Rules({**rules, "end": Literal(_END)}, MAX_CHARACTERS).expression(rules["rest"])
+
+
+def _ended(rest: _Expression, end: Node) -> _Expression:
+    assert isinstance(end, Literal)
+    return rest._replace(text=rest.text.replace(_END, escaped(end.text)))
+
+
+class _Rules:
+    """Writes rules, inner ones first: where each refers to the next, calls cannot be nested as deep."""
 
     def __init__(self, rules: Mapping[str, Node], most: int) -> None:
         self._rules, self._most = rules, most
-        self._around: list[str] = []  # the rules that are being put in
-        self._done: dict[str, Node | None] = {}
-        self._counted: dict[int, tuple[Node, int]] = {}  # by identity, which lasts as long as the node
+        self.written: dict[str, _Expression | None] = {}
 
-    def node(self, node: Node) -> Node | None:
-        """Give a node without rules; None where there is no such."""
-        match node:
-            case Rule(name=name):
-                return self._rule(name)
-            case Sequence(parts=parts):
-                inner = self._all(parts)
-                return None if inner is None else sequence(*inner)
-            case Choice(options=options):
-                inner = self._all(options)
-                return None if inner is None else Choice(inner)
-            case Repeat(item=item, least=least, most=most):
-                repeated = self.node(item)
-                return None if repeated is None else Repeat(repeated, least, most)
-            case Terminal(node=item):
-                return self.node(item) if has_rule(node) else node
-            case _:
-                return node
+    def expression(self, node: Node) -> _Expression | None:
+        """Write a node with all that it refers to; None where there is no such expression."""
+        begun: set[str] = set()
+        waiting = list(_references(node))
+        while waiting:
+            name = waiting.pop()
+            if name in self.written:
+                continue
+            rule = self._loose(name)
+            inner = [] if name in begun else [one for one in _references(rule) if one not in self.written]
+            if inner:
+                begun.add(name)
+                waiting += [name, *inner]
+            else:
+                self.written[name] = self._rule(name, rule)
+        return self._node(node)
 
-    def _all(self, nodes: tuple[Node, ...]) -> tuple[Node, ...] | None:
-        inner = [self.node(node) for node in nodes]
-        return None if None in inner else tuple(node for node in inner if node is not None)
-
-    def _rule(self, name: str) -> Node | None:
-        if name in self._around or len(self._around) == MAX_DEPTH:
-            return None
-        if name not in self._done:
-            self._around.append(name)
-            self._done[name] = self._inside(name)
-            self._around.pop()
-        return self._done[name]
-
-    def _inside(self, name: str) -> Node | None:
+    def _loose(self, name: str) -> Node:
+        """Give what is written for a rule."""
         if _WORKING.fullmatch(name):
             return FREE
-        inner = self.node(self._rules[name])
-        if _QUOTE.fullmatch(name) and (inner is None or self.characters(inner) > MAX_QUOTE):
-            return QUOTE.node
+        match self._rules[name]:
+            case Sequence(parts=(_, Choice(options=words), _)) if len(
+                words
+            ) > _MOST_WORDS and _QUOTE.fullmatch(name):
+                return QUOTE.node
+            case node:
+                return node
+
+    def _rule(self, name: str, node: Node) -> _Expression | None:
+        inner = self._node(node)
+        if _QUOTE.fullmatch(name) and (inner is None or len(inner.text) > MAX_QUOTE):
+            return self._node(QUOTE.node)
         # Rules that refer to rules several times grow with every level: stop where it is too much.
-        return None if inner is None or self.characters(inner) > self._most else inner
+        return None if inner is None or len(inner.text) > self._most else inner
 
-    def characters(self, node: Node) -> int:
-        """Count about how many a node takes. What stands in several places is looked at once."""
-        if id(node) not in self._counted:
-            match node:
-                case Sequence(parts=inner) | Choice(options=inner):
-                    count = sum(map(self.characters, inner)) + len(inner)
-                case Repeat(item=item) | Terminal(node=item):
-                    count = self.characters(item) + 2
-                case Literal(text=text):
-                    count = len(text)
-                case Chars(ranges=ranges):
-                    count = 2 * len(ranges) + 2
-                case Rule():
-                    raise AssertionError(node)
-                case _:
-                    assert_never(node)
-            self._counted[id(node)] = node, count
-        return self._counted[id(node)][1]
+    def _node(self, node: Node) -> _Expression | None:
+        match node:
+            case Literal(text=text):
+                return _Expression(escaped(text), 1, len(text))
+            case Rule(name=name):
+                return self.written.get(name)  # None as well where it is one around this one
+            case Terminal():
+                return _terminal(node)
+            case Sequence(parts=parts):
+                return self._row(parts)
+            case Chars():
+                return _Expression(of_class(node), 1, 1, one=True)
+            case Choice(options=options):
+                return _chosen(map(self._node, options))
+            case Repeat(item=item, least=least, most=most):
+                return _repeated(self._node(item), least, most)
+            case _:
+                assert_never(node)
 
-
-def _bounded(node: Node) -> tuple[Node, int, int]:
-    """Take the bounds off repetitions that are too many.
-
-    Give also how many times over a part is repeated, and how long all would be if written that often.
-    """
-    match node:
-        case Repeat(item=item, least=least, most=most):
-            inner, times, size = _bounded(item)
-            count = max(least, 1) if most is None else most
-            if times * count <= MAX_TIMES and size * count <= MAX_SIZE:
-                return Repeat(inner, least, most), max(1, times * count), size * count
-            return Repeat(inner, min(least, 1), None), times, size
-        case Sequence(parts=parts):
-            each = [_bounded(part) for part in parts]
-            times = max((times for _, times, _ in each), default=1)
-            return Sequence(tuple(part for part, _, _ in each)), times, sum(size for _, _, size in each)
-        case Choice(options=options):
-            each = [_bounded(option) for option in options]
-            times = max(times for _, times, _ in each)
-            return Choice(tuple(option for option, _, _ in each)), times, sum(size for _, _, size in each)
-        case Terminal():
-            return _bounded_terminal(node)
-        case Literal(text=text):
-            return node, 1, len(text)
-        case _:
-            return node, 1, 1
+    def _row(self, parts: Iterable[Node]) -> _Expression | None:
+        texts: list[str] = []
+        times_over, size, depth = 1, 0, 0
+        only: _Expression | None = None
+        for part in parts:
+            if isinstance(part, Literal):  # half of all parts
+                texts += [escaped(part.text)] if part.text else []
+                size += len(part.text)
+                continue
+            inner = self._node(part)
+            if inner is None:
+                return None
+            if inner.text:
+                only = None if texts else inner
+                texts.append(f"({inner.text})" if inner.ways else inner.text)
+                times_over, size = max(times_over, inner.times), size + inner.size
+                depth = max(depth, inner.depth + inner.ways)
+        if only is not None and len(texts) == 1:
+            return only
+        return _Expression("".join(texts), times_over, size, depth)
 
 
 @lru_cache(maxsize=1024)
-def _bounded_terminal(terminal: Terminal) -> tuple[Node, int, int]:
-    inner, times, size = _bounded(terminal.node)
-    return Terminal(terminal.name, inner), times, size
+def _terminal(terminal: Terminal) -> _Expression | None:
+    inner = _Rules({}, MAX_CHARACTERS).expression(terminal.node)
+    return None if inner is None else _Expression(f"({inner.text})", inner.times, inner.size, inner.depth + 1)
+
+
+def _references(node: Node) -> Iterator[str]:
+    match node:
+        case Rule(name=name):
+            yield name
+        case Sequence(parts=inner) | Choice(options=inner):
+            for part in inner:
+                yield from _references(part)
+        case Repeat(item=item):
+            yield from _references(item)
+        case _:
+            pass
+
+
+def _chosen(options: Iterable[_Expression | None]) -> _Expression | None:
+    some: list[_Expression] = []
+    for option in options:
+        if option is None:
+            return None
+        some.append(option)
+    text = "|".join([option.text for option in some])
+    times_over = max(option.times for option in some)
+    depth = max(option.depth for option in some)
+    return _Expression(text, times_over, sum([option.size for option in some]), depth, ways=True)
+
+
+def _repeated(item: _Expression | None, least: int, most: int | None) -> _Expression | None:
+    """Repeat an expression. Bounds that are too many are taken off."""
+    if item is None:
+        return None
+    count = max(least, 1) if most is None else most
+    bounded = item.times * count <= MAX_TIMES and item.size * count <= MAX_SIZE
+    often = times(least, most) if bounded else times(min(least, 1), None)
+    text = f"{item.text if item.one else f'({item.text})'}{often}"
+    depth = item.depth + (not item.one)
+    if bounded:
+        return _Expression(text, max(1, item.times * count), item.size * count, depth)
+    return _Expression(text, item.times, item.size, depth)

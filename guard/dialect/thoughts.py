@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Terminal, choice, optional, sequence
@@ -23,4 +24,4 @@ def behind_thoughts(grammar: Grammar, *, begun: bool = False) -> Grammar:
     """
     rest: Node = sequence(Repeat(_FREE, 0, None), Literal(CLOSING), Repeat(_BLANK, 0, 4))
     thoughts = rest if begun else optional(Literal(OPENING), rest)
-    return Grammar(sequence(Terminal("thoughts", thoughts), grammar.start), grammar.rules)
+    return replace(grammar, start=sequence(Terminal("thoughts", thoughts), grammar.start))

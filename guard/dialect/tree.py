@@ -1,15 +1,16 @@
 """A grammar as a small tree that every dialect is written from.
 
-A `Terminal` is a part without inner structure that matters (a string, a number, a working): dialects with
-a lexer write it, and all text around it, as one regular expression. A `Rule` refers to `Grammar.rules`
-and stays a rule in every dialect. No rule is recursive on its left.
+A `Terminal` is a part without inner structure that matters (a string, a number, a working), and holds no
+rule: dialects with a lexer write it, and all text around it, as one regular expression. A `Rule` refers to
+`Grammar.rules` and stays a rule in every dialect. No rule is recursive on its left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,31 @@ Node = Literal | Chars | Sequence | Choice | Repeat | Terminal | Rule
 EMPTY = Sequence(())
 
 
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """Rules that stand in many grammars as they are, with what the notations have made of them so far."""
+
+    rules: Mapping[str, Node]
+    _made: dict[Callable[..., Any], Any] = field(default_factory=dict)
+
+    def made(self, make: Callable[[Mapping[str, Node]], Made]) -> Made:
+        """Give what a function makes of the rules. It is made once."""
+        if make not in self._made:
+            self._made[make] = make(self.rules)
+        found: Made = self._made[make]
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What may be written: `start`, and the rules that it refers to."""
+    """What may be written: `start`, and the rules that it refers to, some of which are `kept`."""
 
     start: Node
     rules: dict[str, Node]
+    kept: tuple[Kept, ...] = field(default=(), compare=False)
 
 
 def sequence(*parts: Node) -> Node:
@@ -120,18 +140,11 @@ def has_rule(node: Node) -> bool:
         case Rule():
             return True
         case Sequence(parts=inner) | Choice(options=inner):
-            return any(has_rule(part) for part in inner)
+            return any(map(has_rule, inner))
         case Repeat(item=item):
             return has_rule(item)
-        case Terminal():
-            return _has_rule(node)
-        case Literal() | Chars():
+        case Terminal() | Literal() | Chars():
             return False
-
-
-@lru_cache(maxsize=1024)
-def _has_rule(terminal: Terminal) -> bool:
-    return has_rule(terminal.node)
 
 
 def nullable(node: Node) -> bool:

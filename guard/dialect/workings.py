@@ -7,11 +7,22 @@ without end; what is written by them can be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from guard.dialect.holes import DATE, MOMENT, STRING
-from guard.dialect.tree import Chars, Literal, Node, Repeat, Rule, Terminal, choice, optional, sequence
+from guard.dialect.tree import (
+    Chars,
+    Grammar,
+    Kept,
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    Terminal,
+    choice,
+    optional,
+    sequence,
+)
 from guard.procedure.dates import CALENDAR_UNITS, MODES, UNITS
 
 DEPTH: Final = 5  # brackets in brackets
@@ -85,6 +96,7 @@ _PLUS = _operators("plus", "+", "-")
 _IS = _operators("compare", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
 _NULL_TEST = Terminal("nulltest", choice(Literal(" is null"), Literal(" is not null")))
 FREE: Final = Terminal("free", Repeat(Chars((("\x00", "\x1f"),), negated=True), 1, FREE_CHARS))
+_OPENING: Final = ("(", "[", "{", " then ")
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{DIGITS + 1}}}")
 
 
@@ -204,16 +216,12 @@ ROUGH: Final = Terminal(
 _RULES: Final = _rules()
 _LISTINGS: Final = _listings()
 EXPRESSION: Final = Rule(f"expression{DEPTH}")
+WORKINGS: Final = Kept(_RULES)  # a grammar has all of them or none
 
 
-def all_shared() -> Mapping[str, Node]:
-    """Give the rules that are the same in every grammar that has them; it has all or none."""
-    return _RULES
-
-
-def shared(name: str) -> Node | None:
-    """Give the rule of this name that is the same in every grammar that has it; None for any other name."""
-    return _RULES.get(name)
+def all_kept(grammar: Grammar) -> tuple[Kept, ...]:
+    """Give the rules of a grammar that many have, those of workings first."""
+    return (WORKINGS, *grammar.kept) if EXPRESSION.name in grammar.rules else grammar.kept
 
 
 def working(text: str | None, rules: dict[str, Node]) -> Node:
@@ -245,7 +253,10 @@ def call(name: str, text: str | None, rules: dict[str, Node]) -> Node:
 
 def _beyond(text: str) -> bool:
     # A record in an expression that stands as written has bare names.
-    return bool(_TOO_MANY_DIGITS.search(text)) or _depth(text) > DEPTH or len(text) > CHARS or "{ " in text
+    if len(text) > CHARS or "{ " in text or _TOO_MANY_DIGITS.search(text):
+        return True
+    # Few have more brackets than may stand in each other.
+    return sum(map(text.count, _OPENING)) > DEPTH and _depth(text) > DEPTH
 
 
 def _depth(text: str) -> int:

@@ -14,7 +14,7 @@ from guard.procedure.lattice import depth, is_number, required
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
 from guard.procedure.numbers import Number, Unspellable, decimals_of, round_to
 from guard.procedure.passes import Env
-from guard.procedure.plain import Operands, Plain, plain
+from guard.procedure.plain import Plain, plain
 from guard.procedure.scope import Scope
 from guard.procedure.text import text
 from guard.procedure.types import (
@@ -63,7 +63,7 @@ class Leaf:
         found = self.expression.evaluate(env)
         working = None if self.bare else self.expression.working(env, shown)
         if found is UNKNOWN:
-            return UNKNOWN, self._cell(working, UNKNOWN, None)
+            return UNKNOWN, self.cell(working, UNKNOWN, None)
         carried, seen = self.finish(found)
         if self.copied and shown is not env:
             seen = self.expression.evaluate(shown)
@@ -75,9 +75,10 @@ class Leaf:
             raise EvaluationError(f"the value is {reason}") from None
         if self.bare is None and working == (spelling,):
             working = None
-        return carried, self._cell(working, seen, spelling)
+        return carried, self.cell(working, seen, spelling)
 
-    def _cell(self, working: Working | None, value: Value | Unknown, spelling: str | None) -> Cell:
+    def cell(self, working: Working | None, value: Value | Unknown, spelling: str | None) -> Cell:
+        """Give the cell of a value, and of what stands before it."""
         symbol = self.symbol
         if symbol is not None and working in {None, (symbol,)}:
             working, symbol = (symbol,), None
@@ -102,11 +103,11 @@ class Body:
     tail: str
     plain: Plain | None = None
 
-    def refill(self, operands: Operands, /) -> tuple[Cell, ...]:
-        """Give the cells of a line that was written the plain way."""
-        assert self.plain is not None
-        env = self.plain.env(operands)
-        return self.fill(env, env)[1]
+    def read(self, text: str, value: Value, /) -> tuple[Cell, ...]:
+        """Give the cell of a line that was written the plain way, of the text behind its head."""
+        leaf = self.leaves[0]
+        working, _, spelling = text.rpartition(" = ")
+        return (leaf.cell((working,) if working else None, value, spelling),)
 
     def fill(self, env: Env, shown: Env) -> tuple[Value | Unknown, tuple[Cell, ...]]:
         """Give the value that is carried on and the cells. Raises `EvaluationError`."""

@@ -41,7 +41,7 @@ _TOOL_STEPS: Final = frozenset({StepKind.CALL, StepKind.CONFIRM, StepKind.SAY})
 Constant = Literal | ListOf | RecordOf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Program:
     """A compiled procedure: immutable, shared by all requests that are bound to it.
 

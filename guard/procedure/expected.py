@@ -133,10 +133,10 @@ class Expected:
         return assemble((cell.key, cell.value) for cell in self.cells)
 
 
-class Refillable(Protocol):
-    """What makes the cells of a line from the values of its operands."""
+class Readable(Protocol):
+    """What makes the cells of a line of what stands behind its head, and its value."""
 
-    def refill(self, operands: Any, /) -> tuple[Cell, ...]: ...
+    def read(self, text: str, value: Value, /) -> tuple[Cell, ...]: ...
 
 
 class Ready(Expected):
@@ -145,7 +145,7 @@ class Ready(Expected):
     For all others it is an `Expected`: equal to one with the same fields, and replaced by one.
     """
 
-    __slots__ = ("_operands", "_source", "_value")
+    __slots__ = ("_source", "_value")
 
     def __init__(  # noqa: PLR0917 (made for every step: by name it takes twice the time)
         self,
@@ -157,13 +157,12 @@ class Ready(Expected):
         head: str,
         text: str,
         value: Value,
-        source: Refillable,
-        operands: Any,
+        source: Readable,
     ) -> None:
         self.path, self.number, self.kind, self.label = path, number, kind, label
         self.target, self.head, self.text = target, head, text
         self.tail, self.decision, self.others = "", None, ()
-        self._value, self._source, self._operands = value, source, operands
+        self._value, self._source = value, source
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Expected]:  # type: ignore[override]
@@ -172,7 +171,8 @@ class Ready(Expected):
     def __getattr__(self, name: str) -> Any:
         if name != "cells":
             raise AttributeError(name)
-        self.cells = self._source.refill(self._operands)
+        assert self.text is not None
+        self.cells = self._source.read(self.text[len(self.path) + len(self.head) + 2 :], self._value)
         return self.cells
 
     @property

@@ -49,21 +49,16 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 class Plain:
     """An expression over whole numbers, that gives one or a truth value (`truth`).
 
-    `names` are its operands in the order of the text. `read` gives them, a single one (`only`) by itself;
-    `template` takes the step's path and head, the operands and the value. One of the functions, or the
-    template, raises `TypeError` where an operand is not known; `compute` also `ZeroDivisionError`.
+    `read` gives its operands in the order of the text, a single one (`only`) by itself; `template` takes the
+    step's path and head, the operands and the value. One of the functions, or the template, raises
+    `TypeError` where an operand is not known; `compute` also `ZeroDivisionError`.
     """
 
-    names: tuple[str, ...]
     read: Callable[[Env], Any]
     only: bool
     compute: Compute
     template: str
     truth: bool
-
-    def env(self, operands: Operands) -> Env:
-        """Give the variables as they were, as far as they matter."""
-        return dict(zip(self.names, operands, strict=True))
 
 
 def plain(compiled: Compiled, type: Type, *, bare: bool) -> Plain | None:  # noqa: A002
@@ -83,7 +78,6 @@ def plain(compiled: Compiled, type: Type, *, bare: bool) -> Plain | None:  # noq
         return None
     working = "".join(part.replace("%", "%%") if isinstance(part, str) else "%d" for part in parts)
     return Plain(
-        names=names,
         read=itemgetter(*names) if names else _nothing,
         only=len(names) == 1,
         compute=compute,

@@ -87,7 +87,7 @@ class Place:
         if not LEAST < value < MOST:
             return None
         kind, label, target, head = self.kind, self.label, self.target, self.head
-        return Ready(path, self.number, kind, label, target, head, line, value, body, operands)
+        return Ready(path, self.number, kind, label, target, head, line, value, body)
 
 
 class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)

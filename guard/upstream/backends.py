@@ -40,6 +40,8 @@ _O_SERIES: Final = replace(
 _GPT_5: Final = replace(
     _O_SERIES, models=("gpt-5*", "codex*"), grammar=Place.CUSTOM_TOOL, dialect=Dialect.LARK
 )
+# Later reasoning models, of which no more is known than that they are there: as their forerunners.
+_GPT_6: Final = replace(_GPT_5, models=("gpt-6*",), unverified=frozenset({"grammar", "roles"}))
 # These have no chat completions, as the types that OpenAI publishes say (`ResponsesModel`).
 _O_PRO: Final = replace(
     _O_SERIES,
@@ -66,6 +68,7 @@ _OPENAI_ROWS: Final = (
     ),
     _GPT_5_PRO,
     _GPT_5,
+    _GPT_6,
     _OPENAI,
 )
 # A deployment's name says nothing about its model: `model` of the upstream does. Its guide to structured

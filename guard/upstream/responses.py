@@ -69,7 +69,7 @@ def _items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
         match message:
             case {"role": "assistant"}:
                 if said := text_of(message) or message.get("refusal"):
-                    yield {"role": "assistant", "content": said}
+                    yield _message("assistant", said)
                 calls = message.get("tool_calls")
                 for call in calls if isinstance(calls, list) else ():
                     item = _call(call)
@@ -80,9 +80,17 @@ def _items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
                 kind = "custom_tool_call_output" if call_id in texts else "function_call_output"
                 yield {"type": kind, "call_id": call_id, "output": text_of(message)}
             case {"content": list(parts)}:
-                yield {"role": message["role"], "content": [_part(part) for part in parts]}
+                yield _message(message["role"], [_part(part) for part in parts])
             case _:
-                yield {"role": message["role"], "content": text_of(message)}
+                yield _message(message["role"], text_of(message))
+
+
+def _message(role: object, content: object) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "role": role,
+        "content": content,
+    }  # llama.cpp knows the assistant's by the type
 
 
 def _call(call: Any) -> dict[str, Any]:

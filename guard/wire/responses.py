@@ -32,7 +32,8 @@ class Events:
     """Reads one answer, event by event. `read` never raises.
 
     Events that it does not know say nothing. Where no piece of a text came beforehand, the text is taken
-    from the response that the last event holds; an answer in one piece is such a response.
+    from the response that the last event holds; an answer in one piece is such a response. Each part of a
+    message begins on a line of its own.
 
     `thoughts`: of which deltas are thoughts.
     """
@@ -41,6 +42,8 @@ class Events:
         self._thoughts = frozenset(f"response.{name}.delta" for name in thoughts)
         self._heard = False  # whether something was said or written into a tool
         self._thought = False
+        self._part: object = None  # of a message, that was said last
+        self._last = ""  # the character in which that ended
 
     def read(self, data: bytes) -> Piece | InBandError | None:
         """Read the data of an event, or the whole response; None where it is neither."""
@@ -60,6 +63,8 @@ class Events:
                 return None if self._told(kind) or kind in _LAST else _NOTHING
             case {"object": "response"}:
                 return self._end(event.get("status"), event)
+            case {"error": dict(told)}:
+                return _error(told)
             case _:
                 return read_error(data)
 
@@ -71,19 +76,27 @@ class Events:
             self._thought = self._thought or bool(text)
             return Piece("", text, None, None)
         self._heard = self._heard or bool(text)
-        if kind == _TEXT:
-            return Piece(text, "", None, None)
         place = event.get("output_index")
+        if kind == _TEXT:
+            return Piece(self._joined((place, event.get("content_index")), text), "", None, None)
         return Piece("", "", None, None, ((place if isinstance(place, int) else 0, text),))
 
+    def _joined(self, part: object, text: str) -> str:
+        if not text:
+            return ""
+        joint = "\n" if self._last not in {"", "\n"} and part != self._part else ""
+        self._part, self._last = part, text[-1]
+        return joint + text
+
     def _end(self, status: object, response: Mapping[str, Any]) -> Piece | InBandError:
-        error = response.get("error")
-        if status == "failed" or isinstance(error, dict):
+        if status == "failed":
+            error = response.get("error")
             return _error(error if isinstance(error, dict) else {})
         items = response.get("output")
         items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        unheard = () if self._heard else enumerate(_said(items))
         return Piece(
-            "" if self._heard else "".join(_said(items)),
+            "".join(self._joined(place, said) for place, said in unheard),
             "" if self._thought else "".join(_thought(items)),
             _finish_reason(status, response.get("incomplete_details")),
             _usage(response.get("usage")),
@@ -123,8 +136,9 @@ def _error(told: Mapping[str, Any]) -> InBandError:
 
 
 def _status(code: object, told: Mapping[str, Any]) -> int | None:
-    if isinstance(code, int):
-        return code if 400 <= code <= 599 else None
+    for status in (code, told.get("status")):
+        if isinstance(status, int) and 400 <= status <= 599:
+            return status
     if not isinstance(code, str):
         code = ""
     ours = code.startswith("invalid_") or code.endswith(("_policy", "_policy_violation")) or "image" in code

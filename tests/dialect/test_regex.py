@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from guard.dialect.lark import Level
 from guard.dialect.quotes import MAX_WORDS, quotes
-from guard.dialect.regex import MAX_TIMES, regex
+from guard.dialect.regex import MAX_DEPTH, MAX_TIMES, regex
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, sequence
 from tests.dialect.engines import LLGuidance, XGrammar, re2
 from tests.dialect.readers import behind, narrowed, under_gbnf
@@ -110,3 +110,30 @@ def test_a_quote_of_a_source_of_many_words_is_an_expression(words: int) -> None:
     assert expression is not None
     assert takes(expression, ' <- "a a"')
     assert not takes(expression, ' <- "a a')
+
+
+def test_as_many_rules_may_refer_to_each_other_as_there_are() -> None:
+    rules: dict[str, Node] = {f"t{at}": sequence(Literal("a"), Rule(f"t{at + 1}")) for at in range(5_000)}
+    assert regex(Grammar(Rule("t0"), {**rules, "t5000": Literal("b")})) == "a" * 5_000 + "b"
+    assert regex(Grammar(Rule("t0"), {**rules, "t5000": choice(Literal("b"), Rule("t0"))})) is None
+
+
+def test_brackets_stand_in_each_other_as_deep_as_all_engines_take() -> None:
+    node: Node = Literal("b")
+    for _ in range(MAX_DEPTH):
+        node = sequence(Literal("a"), Repeat(node, 0, 1))
+    expression = regex(Grammar(node, {}))
+    assert expression is not None
+    assert takes(expression, "a" * MAX_DEPTH + "b")
+    assert regex(Grammar(sequence(Literal("a"), Repeat(node, 0, 1)), {})) is None
+
+
+def test_a_long_source_is_quoted_freely() -> None:
+    sample = shipped()["invoice"]
+    note = " ".join(f"word{at}" for at in range(500))
+    inputs = {**sample.inputs, **dict.fromkeys(sample.program.sources, note)}
+    made = narrowed(sample.program, inputs, (), 0)
+    assert made.grammar is not None
+    expression = regex(made.grammar)
+    assert expression is not None
+    assert "word1" not in expression

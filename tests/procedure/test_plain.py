@@ -33,8 +33,8 @@ def first(made: Program, **inputs: Value) -> Expected:
     return next(made.execute(inputs))
 
 
-def is_what_the_general_way_makes(expected: Expected) -> bool:
-    whole = replace(expected, text=None)  # has its cells, which are filled from the operands
+def agrees_with_its_cells(expected: Expected) -> bool:
+    whole = replace(expected, text=None)  # has its cells, which are read from the line
     return (
         expected.text == render.canonical(whole)
         and expected.value == whole.value
@@ -59,7 +59,7 @@ def is_what_the_general_way_makes(expected: Expected) -> bool:
 def test_whole_numbers_are_computed_and_written_in_one_go(step: str, line: str) -> None:
     expected = first(program(step), a=7, b=-2)
     assert expected.text == line
-    assert is_what_the_general_way_makes(expected)
+    assert agrees_with_its_cells(expected)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_was_sent_is_gone_on_from() -> None:
     second = execution.send(7)
     assert second.text == "2 y = 7 + 7 = 14"
     execution.send(UNKNOWN)
-    assert is_what_the_general_way_makes(second)  # whatever became of its operands since
+    assert agrees_with_its_cells(second)  # whatever became of its operands since
 
 
 WHOLE = st.recursive(
@@ -125,12 +125,12 @@ def test_a_drawn_line_is_what_the_general_way_makes(
         assert ready == place.expect("1", cells, made.tail)
         assert ready.value == carried
         assert type(ready.value) is type(carried)
-        assert is_what_the_general_way_makes(ready)
+        assert agrees_with_its_cells(ready)
 
 
 @settings(max_examples=100, deadline=None)
 @given(samples())
-def test_every_line_of_a_drawn_procedure_is_what_the_general_way_makes(sample: Sample) -> None:
+def test_every_line_of_a_drawn_procedure_agrees_with_its_cells(sample: Sample) -> None:
     for expected, value in sample.steps:
-        assert expected.text is None or is_what_the_general_way_makes(expected)
+        assert expected.text is None or agrees_with_its_cells(expected)
         assert expected.decision is not None or expected.value == value

@@ -12,6 +12,7 @@ from typing import Any, Final
 from llguidance import LLMatcher, LLTokenizer
 
 from tests.proxy.running import BODY, BOUND, CHAIN, Reply, behind, run, running
+from tests.upstream.openai_types import published
 from tests.upstream.responding import Answer
 from tests.upstream.servers import DONE, Connection, event, serving
 
@@ -202,6 +203,7 @@ def asked(
             if isinstance(answer, bytes):
                 await connection.send(answer)
                 continue
+            published(heard.requests[-1])
             told = Asked(connection.body.decode())
             text = form.text(told, answer)
             heard.hold(form.grammar(told), text)

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
-from pydantic import TypeAdapter
 
 from tests.proxy.forms import LINES, Responses
 from tests.proxy.running import ASK, BODY, CHAIN, TRACE, WRONG, Endpoint, Reply, behind, policy, run, running
+from tests.upstream.openai_types import published
 from tests.upstream.responding import Answer
 from tests.upstream.servers import Connection, serving, whole
 
 REFUSAL = {
     "error": {"message": "Invalid grammar", "type": "invalid_request_error", "param": "tools", "code": None}
 }
-PUBLISHED = TypeAdapter(ResponseCreateParamsStreaming)
 IGNORED = 'stepguard_grammar_ignored_total{upstream="main"}'
 REFUSED = 'stepguard_grammar_refused_total{upstream="main"}'
 
@@ -43,7 +41,7 @@ class Server:
     async def __call__(self, connection: Connection) -> None:
         while True:
             body = await connection.request()
-            PUBLISHED.validate_python(body, strict=True, extra="forbid")
+            published(body)
             self.asked.append(body)
             if self.refuses and "tools" in body:
                 await connection.send(whole("400 Bad Request", json.dumps(REFUSAL).encode()))

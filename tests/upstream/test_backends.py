@@ -10,11 +10,8 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from openai.types.shared.chat_model import ChatModel
 from openai.types.shared.responses_model import ResponsesModel
-from pydantic import TypeAdapter
 
 from guard.config.capabilities import Capabilities
 from guard.dialect.notation import Dialect
@@ -23,6 +20,7 @@ from guard.run.messages import Message, Open
 from guard.upstream.backends import BACKENDS, TABLE, backend_for, target_for
 from guard.upstream.capabilities import HELD, Api, Backend, Place, Prefix, Roles, Thinking, contradictions
 from guard.upstream.request import body, grammar_fields
+from tests.upstream.openai_types import published
 from tests.upstream.responding import Answer
 from tests.upstream.servers import (
     DONE,
@@ -97,20 +95,11 @@ def test_every_row_is_among_the_cases() -> None:
     assert [row for row in TABLE if row not in tried] == []
 
 
-def published(sent: Mapping[str, object]) -> list[Any]:
-    """Check a request against the type that OpenAI's library publishes, but for a field of the client's."""
-    known = {name: value for name, value in sent.items() if name != "provider"}
-    if "input" in sent:
-        response = _RESPONSES.validate_python(known, strict=True, extra="forbid")
-        assert [list(item) for item in response["input"]] == [["content", "role"]] * len(MESSAGES)
-        return list(response.get("tools", ()))  # read lazily
-    read = _CHAT.validate_python(known, strict=True, extra="forbid")
-    assert len(list(read["messages"])) == len(MESSAGES) - (sent["messages"] == [FOLDED])
-    return list(read.get("tools", ()))
-
-
-_CHAT = TypeAdapter(CompletionCreateParamsStreaming)
-_RESPONSES = TypeAdapter(ResponseCreateParamsStreaming)
+def published_tools(sent: Mapping[str, object]) -> list[Any]:
+    """The tools of a request of the type that OpenAI publishes, but for a field of the client's."""
+    said, tools = published({name: value for name, value in sent.items() if name != "provider"})
+    assert len(said) == len(MESSAGES) - (sent.get("messages") == [FOLDED])
+    return tools
 
 
 @pytest.mark.parametrize(
@@ -122,7 +111,7 @@ _RESPONSES = TypeAdapter(ResponseCreateParamsStreaming)
     ids=lambda row: f"{row.kind} {row.models} {row.api}",
 )
 def test_what_is_sent_is_of_the_type_that_openai_publishes(row: Backend) -> None:
-    assert bool(published(asked(row, model="m"))) is (row.grammar is Place.CUSTOM_TOOL)
+    assert bool(published_tools(asked(row, model="m"))) is (row.grammar is Place.CUSTOM_TOOL)
 
 
 def test_that_type_refuses_what_is_none_of_it() -> None:
@@ -140,7 +129,7 @@ def test_that_type_refuses_what_is_none_of_it() -> None:
         tools = [{name: other[name]} for name in ("tools", "tool_choice")]  # as the other API wants them
         for wrong in [*tools, *no_field]:
             with pytest.raises(ValueError, match="validation error"):
-                published({**sent, **wrong})
+                published_tools({**sent, **wrong})
 
 
 def test_models_that_have_no_chat_completions_are_asked_for_responses() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
-from pydantic import TypeAdapter
 
 from guard.errors import (
     InvalidState,
@@ -29,6 +28,7 @@ from guard.upstream.request import body
 from guard.upstream.responses import PLACES, in_responses
 from guard.upstream.trial import Trial, overrides
 from guard.wire.fields import Treatment, rule_for
+from tests.upstream import openai_types
 from tests.upstream.responding import Answer
 from tests.upstream.servers import (
     DONE,
@@ -48,7 +48,6 @@ from tests.upstream.servers import (
     whole,
 )
 
-PUBLISHED = TypeAdapter(ResponseCreateParamsStreaming)
 ROW = backend_for("openai", "gpt-5-mini", {"api": Api.RESPONSES})
 RESPONSES: dict[str, Any] = {
     "kind": "openai",
@@ -61,13 +60,17 @@ USAGE = Usage(prompt=400, completion=90, reasoning=64)
 
 def published(sent: dict[str, object]) -> dict[str, object]:
     """The same, after a look at whether it is of the type that OpenAI's library publishes."""
-    PUBLISHED.validate_python(sent, strict=True, extra="forbid")
+    openai_types.published(sent)
     return sent
 
 
 def items(*messages: dict[str, object]) -> Any:
     """The items of the input that a conversation becomes."""
     return published(body(ROW, opening(messages=messages), model="m", extra={}))["input"]
+
+
+def message(role: str, content: object) -> dict[str, object]:
+    return {"type": "message", "role": role, "content": content}
 
 
 def sent(**extra: object) -> dict[str, object]:
@@ -88,10 +91,10 @@ def test_messages_are_items_of_the_input_in_their_roles() -> None:
         {"role": "assistant", "content": "1 a = 2 + 3", "refusal": None},
         {"role": "user", "content": "Go on."},
     ) == [
-        {"role": "developer", "content": "Add."},
-        {"role": "user", "content": "2 + 3"},
-        {"role": "assistant", "content": "1 a = 2 + 3"},
-        {"role": "user", "content": "Go on."},
+        message("developer", "Add."),
+        message("user", "2 + 3"),
+        message("assistant", "1 a = 2 + 3"),
+        message("user", "Go on."),
     ]
 
 
@@ -114,12 +117,8 @@ def test_parts_are_named_for_who_gives_them() -> None:
 
 def test_what_the_assistant_said_is_one_text() -> None:
     parts = [{"type": "text", "text": "1 a = 3"}, {"type": "text", "text": "2 b = 4"}]
-    assert items({"role": "assistant", "content": parts}) == [
-        {"role": "assistant", "content": "1 a = 3\n2 b = 4"}
-    ]
-    assert items({"role": "assistant", "content": None, "refusal": "No."}) == [
-        {"role": "assistant", "content": "No."}
-    ]
+    assert items({"role": "assistant", "content": parts}) == [message("assistant", "1 a = 3\n2 b = 4")]
+    assert items({"role": "assistant", "content": None, "refusal": "No."}) == [message("assistant", "No.")]
 
 
 def test_calls_of_tools_are_items_of_their_own() -> None:
@@ -135,7 +134,7 @@ def test_calls_of_tools_are_items_of_their_own() -> None:
         {"type": "custom_tool_call", "call_id": "c2", "name": "write", "input": "a"},
         {"type": "function_call_output", "call_id": "c1", "output": "red"},
         {"type": "custom_tool_call_output", "call_id": "c2", "output": "done"},
-        {"role": "assistant", "content": "It is red."},
+        message("assistant", "It is red."),
     ]
 
 
@@ -143,7 +142,7 @@ def test_what_has_no_counterpart_is_left_for_the_server_to_refuse() -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     odd: dict[str, object] = {"role": "assistant", "content": "", "tool_calls": [{"odd": 1}, 7]}
     sent = in_responses({"messages": [{"role": "user", "content": [audio]}, odd], "top_k": 5})
-    assert sent["input"] == [{"role": "user", "content": [audio]}, {"odd": 1}, {"type": "function_call"}]
+    assert sent["input"] == [message("user", [audio]), {"odd": 1}, {"type": "function_call"}]
     assert sent["top_k"] == 5
     with pytest.raises(ValueError, match="validation error"):
         published({"model": "m", "stream": True, **sent})
@@ -333,7 +332,12 @@ def test_llama_cpp_answers_by_it_as_well() -> None:
             grammar = 'root ::= "1 a = " [0-9]{1,3} "\\n"\n'
             texts: list[str] = []
             ends: list[str | None] = []
-            for command in (opening(grammar=grammar, model=model), opening(max_tokens=4, model=model)):
+            said_already: dict[str, object] = {"role": "assistant", "content": "@begin p aaaaaa\n1 a = 3"}
+            asks: dict[str, object] = {"role": "user", "content": "Go on."}
+            for command in (
+                opening(grammar=grammar, model=model, messages=(asks, said_already, asks)),
+                opening(max_tokens=4, model=model),
+            ):
                 *said, end = [piece async for piece in upstream.stream(command, client=Call())]
                 assert isinstance(end, Ended)
                 assert end.usage is not None

@@ -104,6 +104,14 @@ def test_what_only_the_last_event_tells_is_read_there_and_what_was_told_is_not_r
     assert (last.thought, last.inputs) == ("", ((1, "1 a = 3\n"),))
 
 
+@pytest.mark.parametrize("first", ["Let me see.", "Let me see.\n"])
+def test_each_part_of_a_message_begins_on_a_line_of_its_own(first: str) -> None:
+    answer = Answer()
+    told = [*answer.text([first]), *answer.text(["1 a", " = 3\n"])]
+    assert text_in(pieces_of([*told, *answer.end()])) == "Let me see.\n1 a = 3\n"
+    assert text_in(pieces_of(answer.end())) == "Let me see.\n1 a = 3\n"
+
+
 def test_a_refusal_is_no_text() -> None:
     answer = Answer()
     assert text_in(pieces_of([*answer.start(), *answer.refusal(["I ", "cannot."]), *answer.end()])) == ""
@@ -172,6 +180,13 @@ def test_a_failure_is_told_with_the_status_that_it_would_have() -> None:
             400,
         ),
         ({"error": {"message": "No.", "code": 401}}, "No.", 401),
+        ({"error": {"message": "No.", "status": 503, "code": "odd"}}, "No. (odd)", 503),
+        (
+            {"error": {"message": "No.", "code": "rate_limit_exceeded"}},
+            "No. (rate_limit_exceeded)",
+            429,
+        ),
+        ({"error": "No."}, "No.", None),
         ({"type": "response.failed", "response": {"status": "failed"}}, "no reason given", None),
         ({"object": "response", "status": "failed", "error": {"message": "No."}}, "No.", None),
     ],
