@@ -12,7 +12,7 @@ from typing import Final, assert_never
 from guard.dialect.tree import Chars, Choice, Grammar, Literal, Node, Repeat, Rule, Sequence, Terminal
 
 MAX_WORK: Final = 30_000  # parts that are looked at, some 20 ms
-MAX_CHAINS: Final = 20_000  # that are remembered for ways that have long been left
+MAX_CHAINS: Final = 2_000  # from which on those are forgotten that lie on ways that were left
 
 
 def begins(grammar: Grammar, text: str, *, work: int = MAX_WORK) -> bool:
@@ -38,6 +38,7 @@ class Reading:
     def __init__(self, grammar: Grammar) -> None:
         self._rules = grammar.rules
         self._chains: dict[tuple[int, int, int | None, int], _Chain] = {}
+        self._most = MAX_CHAINS
         self._open: set[_Chain | None] = {self._chain(grammar.start, None)}  # what may come now
         self._text, self._left = "", 0
         self._runs: dict[
@@ -106,8 +107,9 @@ class Reading:
         lost = self._left <= 0
         found = chains if lost else self._reached.get(len(text), set())
         self._reached = {}
-        if len(self._chains) > MAX_CHAINS:
+        if len(self._chains) > self._most:
             self._forget(found)
+            self._most = max(MAX_CHAINS, 2 * len(self._chains))
         return found, lost
 
     def _forget(self, chains: set[_Chain | None]) -> None:

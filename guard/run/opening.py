@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -137,8 +137,9 @@ def opening(
         progress.open_frame()
     forced = schema or _grammar(job, progress, target, level, tail)
     grammar, given, stop = forced.text, forced.given, forced.stop
+    loosened = forced.level if forced.level is not level and target.dialect is not None else None
     if grammar is None and lines.can(target, level, by):
-        return _one_line(job, progress, due, level, reason)
+        return replace(_one_line(job, progress, due, level, reason), loosened=loosened)
     if level is Level.VALUES:
         stop = due.path  # whatever can be computed behind it, the guard writes itself
     if prefill:
@@ -154,7 +155,7 @@ def opening(
         given=given if scaffold is None else given | {due.path},
         stop=stop,
         turn=not prefill and (members is None or messages is not job.messages),
-        loosened=forced.level if forced.level is not level and target.dialect is not None else None,
+        loosened=loosened,
         promised=forced.promised,
     )
 

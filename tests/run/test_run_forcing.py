@@ -15,13 +15,16 @@ from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamConnectError, UpstreamStatusError
 from guard.procedure.execute import Program
+from guard.procedure.types import Value
 from guard.run.ladders import Action, always
-from guard.run.messages import Close, Failed, Open, Outcome, Result, Strategy, Target, Text
-from guard.run.policy import Policy, Vary
+from guard.run.lines import ENDS
+from guard.run.messages import Close, Failed, Finish, Open, Outcome, Result, Strategy, Target, Text
+from guard.run.policy import ForceBy, Policy, Vary
 from guard.run.run import Job, Run
 from guard.trace import render
+from tests.faults.faithful import carried_out
 from tests.playbook import Playbook, closes, emits, ends, finishes, opens, says, violates, waits
-from tests.run.procedures import GRAMMAR, NONCE, PREFILL, order, sums
+from tests.run.procedures import GRAMMAR, NONCE, PREFILL, job, order, program, sums
 from tests.strategies import Sample, samples
 
 RIGHT: Final = [" a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n", "3 c = 14 - 3 = 11\n", "4 return 11\n"]
@@ -266,3 +269,71 @@ def test_text_that_a_real_implementation_accepts_never_counts_as_ignoring(
     if not any(isinstance(command, Close) for command in commands):
         commands += run.handle(ends(reason))
     assert not any(isinstance(command, Close) and command.ignored for command in commands)
+
+
+# --- what no notation can say --------------------------------------------------------------------
+
+# Each pass copies a text that has to stand in the grammar as it is, at every level.
+COPIES: Final = """\
+procedure copies(xs: list of int, label: string) -> string
+  last = label
+  for x in xs at most 60
+    last = label
+  return last
+"""
+COPIED: Final[dict[str, Value]] = {"xs": (1,) * 40, "label": "x" * 9_000}
+
+
+def copies(target: Target, **policy: Any) -> Run:
+    return Run(job(COPIES, COPIED), Policy(**policy), [target])
+
+
+@pytest.mark.parametrize("dialect", [dialect for dialect in Dialect if dialect is not Dialect.JSON_SCHEMA])
+@pytest.mark.parametrize("level", [Level.OPERANDS, Level.SHAPE])
+@pytest.mark.parametrize("by", [ForceBy.AUTO, ForceBy.GRAMMAR, ForceBy.LINES])
+def test_what_cannot_be_said_at_any_level_is_asked_for_by_lines_where_a_prefix_is_continued(
+    dialect: Dialect, level: Level, by: ForceBy
+) -> None:
+    opened = copies(replace(GRAMMAR, dialect=dialect), force=level, force_by=by).start()[-1]
+    assert isinstance(opened, Open)
+    assert opened.grammar is None
+    lines = level is Level.OPERANDS and by is not ForceBy.GRAMMAR
+    assert (opened.stop == ENDS) is lines
+    # By lines from the first one on, no grammar was to be sent.
+    assert opened.loosened is (None if lines and by is ForceBy.LINES else Level.NONE)
+
+
+def test_it_goes_on_line_by_line_and_is_counted_once() -> None:
+    run = copies(replace(GRAMMAR, dialect=Dialect.REGEX), force_by=ForceBy.AUTO)
+    commands, asked = run.start(), list[Open]()
+    steps = iter(
+        render.trace(
+            program(COPIES), carried_out(COPIES, program(COPIES), COPIED, {}).steps, NONCE
+        ).splitlines(keepends=True)[1:]
+    )
+    verified = ""
+    while isinstance(commands[-1], Open):
+        opened = commands[-1]
+        asked.append(opened)
+        assert opened.prefix.startswith(verified)
+        begun = opened.prefix.rsplit("\n", 1)[1]
+        line = next(step for step in steps if step.startswith(begun))
+        verified = opened.prefix.removesuffix(begun) + line
+        commands = run.handle(Text(line.removeprefix(begun)))
+        if not any(isinstance(command, Close) for command in commands):
+            commands += run.handle(ends())
+    finish = commands[-1]
+    assert isinstance(finish, Finish)
+    assert (finish.outcome, finish.forced) == (Outcome.ACCEPTED_FIRST, Level.NONE)
+    assert all(opened.grammar is None for opened in asked)
+    assert [opened.loosened for opened in asked if opened.loosened is not None] == [Level.NONE]
+    assert {opened.strategy for opened in asked} <= {Strategy.INITIAL, Strategy.LINE}
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_without_a_prefix_it_is_asked_for_unforced_and_counted(dialect: Dialect) -> None:
+    opened = copies(replace(TURN, dialect=dialect)).start()[-1]
+    assert isinstance(opened, Open)
+    assert (opened.grammar, opened.prefix, opened.stop, opened.loosened) == (None, "", (), Level.NONE)
+    play = closed(copies(replace(TURN, dialect=dialect), rules=always([Action.REJECT])), "Sure.\n")
+    assert not play.ignored

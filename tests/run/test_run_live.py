@@ -111,6 +111,13 @@ def test_under_a_grammar_no_line_is_out_of_place_or_out_of_shape(level: Level) -
 
 
 @pytest.mark.local
+def test_a_server_that_heeds_its_grammar_never_counts_as_ignoring_it() -> None:
+    closed = [command for heard in runs().values() for one in heard for command in one.closes]
+    assert len(closed) >= 100
+    assert not [command for command in closed if command.ignored]
+
+
+@pytest.mark.local
 def test_with_operands_given_no_known_one_is_wrong() -> None:
     lines = 0
     for one in runs()[Level.OPERANDS]:
