@@ -45,12 +45,13 @@ class Heeding:
         else:
             self._front = front[-BLANK:]
 
-    def end(self, finish_reason: str | None, *, thought: bool) -> None:
+    def end(self, finish_reason: str | None) -> None:
         """Take the end; where the model has come to it by itself, it must be allowed there.
 
-        Not where it only `thought`: a grammar may hold for what comes behind that.
+        Not where nothing was written: a refusal has a field of its own, and a grammar may hold only for what
+        comes behind thoughts.
         """
-        if finish_reason != "stop" or self.strayed or (thought and self._front is not None):
+        if finish_reason != "stop" or self.strayed or self._front is not None:
             return
         if self._reading.may_end:
             return

@@ -118,7 +118,7 @@ class AnswerReader:
             prompt=self._prompt_tokens, completion=written, estimated=True, reasoning=self._thought_tokens
         )
         how = self._how()
-        strayed = self._strayed or (how == "stop" and not self._whole)
+        strayed = self._strayed or (how == "stop" and not self._spoken.nothing and not self._whole)
         return Ended(how, _usage(self._usage) or counted, strayed=strayed)
 
     @property
@@ -281,6 +281,11 @@ class _Spoken:
         self.aside = False  # whether something was said
         self._last = ""  # the character that was read last
         self._where: int | None = None  # the call that it was written into, None: it was said
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was no text at all: a refusal has a field of its own."""
+        return not self._last
 
     def text(self, piece: Piece) -> str:
         """Give what a piece adds."""
