@@ -100,7 +100,7 @@ class Generation:
         self.usage = event.usage
         self.ended = event.finish_reason or "length"
         if self.heeding is not None:
-            self.heeding.end(event.finish_reason, thought=self.thought > 0)
+            self.heeding.end(event.finish_reason)
             self.heeding.strayed = self.heeding.strayed or event.strayed
 
     def hear(self, text: Text) -> None:

@@ -45,13 +45,11 @@ class Heeding:
         else:
             self._front = front[-BLANK:]
 
-    def end(self, finish_reason: str | None, *, thought: bool) -> None:
+    def end(self, finish_reason: str | None) -> None:
         """Take the end; where the model has come to it by itself, it must be allowed there.
 
-        Not where it only `thought`: a grammar may hold for what comes behind that.
+        Not where nothing was said: it may have refused to answer, or only thought.
         """
-        if finish_reason != "stop" or self.strayed or (thought and self._front is not None):
-            return
-        if self._reading.may_end:
+        if finish_reason != "stop" or self.strayed or self._front is not None or self._reading.may_end:
             return
         self.strayed = not (self._reading.feed("\n") and self._reading.may_end)

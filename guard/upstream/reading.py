@@ -123,9 +123,10 @@ class AnswerReader:
 
     @property
     def _whole(self) -> bool:
-        """Whether an answer that has ended has all that a grammar asks for."""
-        members = self._steps.names if self._steps is not None else 0
-        return self._spoken.called if self._tool else not self._required or members == self._required
+        """Whether an answer that has ended has all that a grammar asks for; or nothing, as a refusal."""
+        if self._tool or not self._spoken.aside:
+            return self._spoken.called or not self._spoken.aside
+        return self._steps is None or not self._required or self._steps.names == self._required
 
     @property
     def _strayed(self) -> bool:

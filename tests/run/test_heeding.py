@@ -158,18 +158,18 @@ def strayed(made: Opening, way: Way, stream: list[bytes], *, ended: bool) -> boo
         thinks=way.thinks,
         thoughtless=not way.thoughts,
     )
-    heeding, thought, off = Heeding(made.promised), False, False
+    heeding, off = Heeding(made.promised), False
     texts = [text for data in stream for text in reader.feed(data)]
     texts += reader.feed(DONE) + reader.close() if ended else []
     for text in texts:
         assert isinstance(text, Text)
-        thought, off = thought or text.thought is not None, off or text.strayed
+        off = off or text.strayed
         for piece in text.text.splitlines(keepends=True) if "\r" not in text.text else [text.text]:
             heeding.read(piece)
     if ended:
         assert reader.fault is None
         end = reader.ended()
-        heeding.end(end.finish_reason, thought=thought)
+        heeding.end(end.finish_reason)
         off = off or end.strayed
     return off or heeding.strayed
 
@@ -214,7 +214,7 @@ def spoiled(text: str, random: Random) -> str:
     place = random.randrange(len(lines))
     ways = ["in_front", "spaces", "behind"]
     ways += ["between", "blank"] if place else []
-    ways += ["early"] if len(lines) > 1 and place else []
+    ways += ["early"] if place else []
     match random.choice(ways):
         case "in_front":
             lines[0] = f"Sure, here it is:\n{lines[0]}"
