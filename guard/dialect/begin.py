@@ -15,14 +15,6 @@ MAX_WORK: Final = 30_000  # parts that are looked at, some 20 ms
 MAX_CHAINS: Final = 2_000  # from which on those are forgotten that lie on ways that were left
 
 
-def begins(grammar: Grammar, text: str, *, work: int = MAX_WORK) -> bool:
-    """Say whether something that may be written under the grammar begins with the text, or is it.
-
-    Where it would take more than so much `work` to know, it is taken to.
-    """
-    return Reading(grammar).feed(text, work=work)
-
-
 class _Chain:
     """A part, and what comes behind it. Of a repetition, `least` and `most` are what is left of it."""
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard.dialect.begin import Reading, begins
+from guard.dialect.begin import MAX_WORK, Reading
 from guard.dialect.lark import Level
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, optional, sequence
 from guard.trace import render
@@ -16,6 +16,11 @@ from tests.strategies import Sample, mutants, samples
 LEVELS = st.sampled_from([Level.SHAPE, Level.OPERANDS, Level.VALUES])
 some = settings(max_examples=60, deadline=None)
 DIGIT = Chars((("0", "9"),))
+
+
+def begins(grammar: Grammar, text: str, *, work: int = MAX_WORK) -> bool:
+    """Whether something that may be written under the grammar begins with the text."""
+    return Reading(grammar).feed(text, work=work)
 
 
 @some

@@ -214,7 +214,7 @@ def spoiled(text: str, random: Random) -> str:
     place = random.randrange(len(lines))
     ways = ["in_front", "spaces", "behind"]
     ways += ["between", "blank"] if place else []
-    ways += ["early"] if len(lines) > 1 and place else []
+    ways += ["early"] if place else []
     match random.choice(ways):
         case "in_front":
             lines[0] = f"Sure, here it is:\n{lines[0]}"
