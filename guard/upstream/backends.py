@@ -61,7 +61,7 @@ _OPENAI_ROWS: Final = (
     _O_SERIES,
     replace(
         _OPENAI,
-        models=("gpt-5-chat*", "chatgpt-4o*", "gpt-4", "gpt-4-*", "gpt-3.5*"),
+        models=("gpt-5*-chat*", "chatgpt-4o*", "gpt-4", "gpt-4-*", "gpt-3.5*"),
         grammar=None,
         dialect=None,
         unverified=frozenset({"grammar"}),

@@ -212,6 +212,7 @@ def test_every_kind_has_a_row_for_models_that_nobody_knows() -> None:
         ("openai/GPT-5-mini", Place.CUSTOM_TOOL),
         ("ft:gpt-5-nano:acme", Place.CUSTOM_TOOL),
         ("gpt-5-chat-latest", None),
+        ("gpt-5.2-chat-latest", None),
         ("gpt-4o-mini", Place.RESPONSE_FORMAT),
         ("ft:gpt-4o:acme", Place.RESPONSE_FORMAT),
         ("gpt-4.1", Place.RESPONSE_FORMAT),
