@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from guard.check.verdict import Violation
@@ -37,6 +37,7 @@ DIALECTS: Final = {
     **dict.fromkeys(APIS, Dialect.LARK),
     **{dialect.value.replace("_", "-"): dialect for dialect in Dialect},
 }
+LISTED: Final = 20  # steps of a trace that a message names
 LEVELS: Final = (Level.SHAPE, Level.OPERANDS, Level.VALUES)
 CONTINUED: Final = frozenset({Dialect.GBNF, Dialect.LLGUIDANCE, Dialect.XGRAMMAR})
 
@@ -128,12 +129,19 @@ def _progress(job: Job, decisions: Mapping[str, Value], arguments: argparse.Name
     return progress
 
 
+def _listed(paths: Sequence[str]) -> str:
+    """Name the steps of a trace: all, or the first ones and the last."""
+    named = paths if len(paths) <= LISTED else [*paths[: LISTED - 1], "...", paths[-1]]
+    return ", ".join(named)
+
+
 def _verified(job: Job, decisions: Mapping[str, Value], after: str | None) -> Progress:
     """Write the reference trace up to a step, as the model would."""
     progress = Progress(job.program, job.inputs, job.nonce)
     if after is None:
         return progress
     progress.open_frame()
+    paths: list[str] = []
     for step, value in carried_out(job.program, job.inputs, decisions):
         quotes = () if value is NULL else render.default_quotes(step)
         decided = value if step.decision is not None else None
@@ -144,8 +152,9 @@ def _verified(job: Job, decisions: Mapping[str, Value], after: str | None) -> Pr
                 raise RequestError(f"--after: no trace stands up to there, step {step.path} is {found}")
         if step.path == after:
             break
+        paths.append(step.path)
     else:
-        raise RequestError(f"--after: the trace has no step {cut(after, 40)!r}; see stepguard trace")
+        raise RequestError(f"--after: the trace has no step {cut(after, 40)!r}; it has {_listed(paths)}")
     if progress.failed is not None:
         raise RequestError(f"--after: the procedure fails at step {progress.failed.path}")
     if progress.expected is None:

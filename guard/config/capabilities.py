@@ -109,7 +109,10 @@ class Capabilities(Section):
 def impossible_capabilities(kind: str, model: str, capabilities: Capabilities) -> Iterator[tuple[str, str]]:
     """Say what cannot be: the key, and why. Without a model, for any that the client may name."""
     if capabilities.dialect is not None and capabilities.grammar is None:
-        yield "dialect", "its place in the request is missing: write `grammar`, too"
+        yield (
+            "dialect",
+            f"its place in the request is missing: write {_places(kind, capabilities.dialect)}, too",
+        )
         return
     if capabilities.max_tokens_field == NONE:
         yield "max_tokens_field", "without a bound no request is sent: name the field"
@@ -117,6 +120,16 @@ def impossible_capabilities(kind: str, model: str, capabilities: Capabilities) -
     if not model:
         names = [row.models[0] for row in TABLE if row.kind == kind and row.models]
         rows += [backend_for(kind, name, capabilities.changes) for name in names]
+    if capabilities.patterns is not None and all(row.dialect is not Dialect.JSON_SCHEMA for row in rows):
+        yield "patterns", "only a JSON schema has them: leave it out, or write `dialect: json_schema`, too"
     found = {fault: None for row in rows for fault in contradictions(row)}
     for column, why in found:
         yield column if getattr(capabilities, column) is not None else "", why
+
+
+def _places(kind: str, dialect: Dialect) -> str:
+    """Give what to write for a notation: the place that servers of this kind have, else any that holds it."""
+    held = [place for place, dialects in HELD.items() if dialect in dialects]
+    usual = {row.grammar for row in TABLE if row.kind == kind}
+    places = [place for place in held if place in usual] or held
+    return " or ".join(f"`grammar: {place}`" for place in places)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from guard.upstream.capabilities import Api
+from guard.upstream.reading import shown
 from guard.wire import sse
 from guard.wire.chat import InBandError, Piece, read_error, text_of
 from guard.wire.responses import Events
@@ -72,7 +73,7 @@ def read_answer(status: int, body: bytes, api: Api = Api.CHAT) -> Answer:
         choices=len({choice.get("index") or 0 for choice in choices}),
         finish_reason=str(reasons[-1]) if reasons else None,
         thoughts=frozenset(name for said in first for name in _thoughts(said)),
-        problem="" if choices else "the answer has no choices",
+        problem="" if choices else _no_answer(body),
     )
 
 
@@ -98,6 +99,13 @@ def _response(events: list[bytes], *, streamed: bool) -> Answer:
         thoughts=frozenset(thoughts),
         problem=problem,
     )
+
+
+def _no_answer(body: bytes) -> str:
+    if not body.strip():
+        return "the answer is empty"
+    what = "a web page came" if body.lstrip().startswith(b"<") else "the answer has no choices"
+    return f"{what}: {shown(body)}"
 
 
 _NO_THOUGHTS = frozenset(

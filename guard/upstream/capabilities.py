@@ -179,7 +179,7 @@ def contradictions(backend: Backend) -> Iterator[tuple[str, str]]:
     elif place is Place.CUSTOM_TOOL and backend.prefix is not Prefix.NONE:
         yield (
             "prefix",
-            "the input of a tool cannot be begun for the model: write `none`, or another `grammar`",
+            "the input of a tool cannot be begun for the model: write `prefix: none`, or another `grammar`",
         )
     if backend.prefix is Prefix.NONE and backend.echo is not Echo.NEVER:
         yield "echo", "without `prefix` there is nothing to repeat"

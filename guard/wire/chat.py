@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from guard.errors import RequestError
+from guard.wire.statuses import status_of
 
 Message = dict[str, object]
 
@@ -344,22 +345,22 @@ def read_error(data: bytes) -> InBandError | None:
         return None
     match raw:
         case {"error": {"message": str(message), **rest}}:
-            return InBandError(message, _http_status(rest.get("code"), rest.get("status")))
+            return InBandError(message, _status(rest))
         case (
-            {"error": str(message)} | {"object": "error", "message": str(message)} | {"detail": str(message)}
+            {"error": str(message)}
+            | {"object": "error", "message": str(message)}
+            | {"message": str(message), "code": int() | str()}  # what an event of the name `error` holds
+            | {"detail": str(message)}
         ):
-            return InBandError(message, _http_status(raw.get("code"), raw.get("status")))
+            return InBandError(message, _status(raw))
         case {"error": error} if error:
             return InBandError(orjson.dumps(error).decode(), None)
         case _:
             return None
 
 
-def _http_status(*candidates: object) -> int | None:
-    for value in candidates:
-        if isinstance(value, int) and 400 <= value <= 599:
-            return value
-    return None
+def _status(error: Mapping[Any, object]) -> int | None:
+    return status_of(error.get("code"), error.get("status"), error.get("type"))
 
 
 # --- our own answer ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from guard.wire.chat import InBandError, Piece, WireUsage, read_error
+from guard.wire.statuses import status_of
 
 # What is thought comes as the deltas of these, and in the parts of an item `reasoning`.
 THOUGHTS: Final = ("reasoning_text", "reasoning_summary_text")
@@ -16,16 +17,6 @@ _TEXT: Final = "response.output_text.delta"
 _INPUT: Final = "response.custom_tool_call_input.delta"
 _LAST: Final = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
 _NOTHING: Final = Piece("", "", None, None)
-
-# The statuses that HTTP has for codes of errors. What is wrong with the request is wrong the next time, too.
-_STATUSES: Final = {
-    "rate_limit_exceeded": 429,
-    "insufficient_quota": 429,
-    "server_error": 500,
-    "vector_store_timeout": 504,
-    "context_length_exceeded": 400,
-    "data_residency_mismatch": 400,
-}
 
 
 class Events:
@@ -59,6 +50,8 @@ class Events:
             case {"type": "error"}:
                 told = event.get("error")
                 return _error(told if isinstance(told, dict) else event)
+            case {"message": str(), "code": int() | str()}:
+                return _error(event)
             case {"type": str(kind)}:
                 return None if self._told(kind) or kind in _LAST else _NOTHING
             case {"object": "response"}:
@@ -136,14 +129,14 @@ def _error(told: Mapping[str, Any]) -> InBandError:
 
 
 def _status(code: object, told: Mapping[str, Any]) -> int | None:
-    for status in (code, told.get("status")):
-        if isinstance(status, int) and 400 <= status <= 599:
-            return status
-    if not isinstance(code, str):
-        code = ""
-    ours = code.startswith("invalid_") or code.endswith(("_policy", "_policy_violation")) or "image" in code
-    theirs = 400 if ours or told.get("type") == "invalid_request_error" else None
-    return _STATUSES.get(code, theirs)
+    known = status_of(code, told.get("status"))
+    if known is not None:
+        return known
+    if isinstance(code, str):  # of which there are many for what is wrong with a request
+        ours = code.startswith("invalid_") or code.endswith(("_policy", "_policy_violation"))
+        if ours or "image" in code:
+            return 400
+    return status_of(told.get("type"))
 
 
 # --- items ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ DONE: Final = b"[DONE]"  # the data of the event that ends a chat stream
 MAX_EVENT_BYTES: Final = 1024 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
+_DATA: Final = (b"data", b"error")  # older servers of llama.cpp write an error into a field of this name
 
 
 class Decoder:
@@ -81,7 +82,7 @@ def _data_of(block: bytes) -> bytes | None:
 
 def _data_line(line: bytes) -> bytes | None:
     name, _, value = line.partition(b":")
-    return value.removeprefix(b" ") if name == b"data" else None
+    return value.removeprefix(b" ") if name in _DATA else None
 
 
 def encode(data: bytes) -> bytes:

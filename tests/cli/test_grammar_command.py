@@ -112,7 +112,7 @@ def test_what_the_guard_writes_itself_is_no_part_of_the_grammar(capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--after", "77"], "--after: the trace has no step '77'"),
+        (["--after", "7"], "--after: the trace has no step '7'; it has 1, 2, 3, 4, 5, 6, 7.1, 8, 9"),
         (["--after", "9"], "--after: nothing is left to write behind step 9"),
         (["--inputs", "{}"], "input"),
         (["--inputs", "["], "--inputs: expected a JSON object"),

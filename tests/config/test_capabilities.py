@@ -113,7 +113,17 @@ def test_what_is_said_counts(tmp_path: Path, said: dict[str, object], meant: dic
 @pytest.mark.parametrize(
     ("upstream", "key", "why"),
     [
-        ({"capabilities": {"dialect": "lark"}}, "capabilities.dialect", "write `grammar`, too"),
+        (
+            {"capabilities": {"dialect": "lark"}},
+            "capabilities.dialect",
+            "write `grammar: structured_outputs`, too",
+        ),
+        (
+            {"capabilities": {"dialect": "gbnf"}},
+            "capabilities.dialect",
+            "write `grammar: grammar` or `grammar: response_format`, too",
+        ),
+        ({"capabilities": {"patterns": "text"}}, "capabilities.patterns", "only a JSON schema has them"),
         (
             {"capabilities": {"grammar": "ebnf", "dialect": "lark"}},
             "capabilities.dialect",

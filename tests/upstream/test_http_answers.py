@@ -153,7 +153,9 @@ def test_an_answer_that_is_no_http_is_named(raw: bytes) -> None:
 @pytest.mark.parametrize(
     ("error", "status", "kind"),
     [
-        ({"error": {"message": "Overloaded", "type": "overloaded_error"}}, 500, UpstreamBusy),
+        ({"error": {"message": "Overloaded", "type": "overloaded_error"}}, 503, UpstreamBusy),
+        ({"error": {"message": "Bad grammar", "type": "invalid_request_error"}}, 400, UpstreamStatusError),
+        ({"message": "Bad grammar", "code": 400}, 400, UpstreamStatusError),
         ({"error": {"message": "Slow down", "code": 429}}, 429, UpstreamBusy),
         ({"error": {"message": "Too long", "code": 400}}, 400, UpstreamStatusError),
         ({"error": "gone"}, 500, UpstreamBusy),
@@ -173,6 +175,14 @@ def test_an_error_inside_the_stream_ends_it(
         caught = fault(behave)
         assert type(caught) is kind
         assert caught.upstream_status == status
+
+
+@pytest.mark.parametrize("line", [b"error: %s\n\n", b"event: error\ndata: %s\n\n"])
+def test_an_error_may_be_an_event_of_its_own(line: bytes) -> None:
+    caught = fault(streams(said(""), line % b'{"code": 400, "message": "Bad grammar", "type": "x"}'))
+    assert type(caught) is UpstreamStatusError
+    assert caught.upstream_status == 400
+    assert "Bad grammar" in caught.message
 
 
 def test_text_before_an_error_is_given() -> None:

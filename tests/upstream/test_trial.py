@@ -412,3 +412,15 @@ def test_any_body_is_read(status: int, body: bytes, good: bool) -> None:
 
 def test_each_dialect_has_a_place() -> None:
     assert {dialect for held in HELD.values() for dialect in held} == set(Dialect)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b" <html>log in</html>", "a web page came: ' <html>log in</html>'"),
+        (b'{"type": "response.created"}', 'the answer has no choices: \'{"type": "response.created"}\''),
+        (b"\n", "the answer is empty"),
+    ],
+)
+def test_what_came_instead_of_an_answer_is_shown(body: bytes, problem: str) -> None:
+    assert read_answer(200, body).problem == problem

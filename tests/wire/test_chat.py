@@ -303,6 +303,7 @@ def test_an_error_is_found_in_every_usual_shape() -> None:
     assert read_error(b'{"detail":"m"}') == InBandError("m", None)
     assert read_error(b'{"error":{"why":1}}') == InBandError('{"why":1}', None)
     assert read_error(b'{"object":"error","message":"m","code":404}') == InBandError("m", 404)
+    assert read_error(b'{"message":"m","code":400,"type":"x"}') == InBandError("m", 400)
     for nothing in (b"{}", b"[]", b"", b"\xff", b'{"error":null}', b'{"error":{}}'):
         assert read_error(nothing) is None
 

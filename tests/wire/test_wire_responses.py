@@ -187,6 +187,8 @@ def test_a_failure_is_told_with_the_status_that_it_would_have() -> None:
             429,
         ),
         ({"error": "No."}, "No.", None),
+        ({"code": 400, "message": "No.", "type": "invalid_request_error"}, "No.", 400),
+        ({"error": {"message": "No.", "code": "400"}}, "No. (400)", 400),
         ({"type": "response.failed", "response": {"status": "failed"}}, "no reason given", None),
         ({"object": "response", "status": "failed", "error": {"message": "No."}}, "No.", None),
     ],
