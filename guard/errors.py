@@ -11,7 +11,8 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     │  ├─ UpstreamConnectError
     │  ├─ UpstreamTimeout
     │  ├─ UpstreamStatusError
-    │  │  └─ UpstreamBusy
+    │  │  ├─ UpstreamBusy
+    │  │  └─ UnreadableGrammar
     │  ├─ UpstreamProtocolError
     │  └─ UpstreamSpared
     └─ InvalidState         ourselves
@@ -181,6 +182,10 @@ class UpstreamBusy(UpstreamStatusError):  # noqa: N818 (same)
 
     retryable = True
     code = "upstream_busy"
+
+
+class UnreadableGrammar(UpstreamStatusError):  # noqa: N818 (no error of the server's: it was not asked)
+    """The server was not asked: it would refuse a grammar that cannot be read."""
 
 
 class UpstreamProtocolError(UpstreamError):

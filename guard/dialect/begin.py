@@ -28,7 +28,7 @@ class Reading:
     """Reads one text under a grammar, piece by piece."""
 
     def __init__(self, grammar: Grammar) -> None:
-        self._rules = grammar.rules
+        self._grammar = grammar
         self._chains: dict[tuple[int, int, int | None, int], _Chain] = {}
         self._most = MAX_CHAINS
         self._open: set[_Chain | None] = {self._chain(grammar.start, None)}  # what may come now
@@ -36,6 +36,7 @@ class Reading:
         self._runs: dict[
             tuple[int, int], tuple[int, int]
         ] = {}  # of a character without end: from where to where
+        self._ways: dict[int, dict[str, list[Node]]] = {}  # of a choice: by what they begin with
         self._positions: list[int] = []  # a heap
         self._reached: dict[int, set[_Chain | None]] = {}  # by position
         self.lost = False  # whether it would have taken too long to know
@@ -153,6 +154,10 @@ class Reading:
                         self._reach(position + 1, chain.rest)
                 case Repeat(item=Chars() as chars):
                     self._run_of(chars, chain, position, waiting)
+                case Choice() as ways:
+                    waiting += [
+                        self._chain(way, chain.rest) for way in self._that_fit(ways, self._text[position])
+                    ]
                 case _:
                     waiting += self._opened(chain)
 
@@ -161,7 +166,7 @@ class Reading:
         node = chain.node
         match node:
             case Rule(name=name):
-                return [self._chain(self._rules[name], chain.rest)]
+                return [self._chain(self._grammar.rules[name], chain.rest)]
             case Terminal(node=inner):
                 return [self._chain(inner, chain.rest)]
             case Choice(options=options):
@@ -177,6 +182,15 @@ class Reading:
                 return [chain]
             case _:
                 assert_never(node)
+
+    def _that_fit(self, choice: Choice, char: str) -> list[Node]:
+        """Give the options that may begin with a character: most of many begin with another one."""
+        ways = self._ways.get(id(choice))
+        if ways is None:
+            ways = self._ways[id(choice)] = {}
+            for option in choice.options:
+                ways.setdefault(_first(option), []).append(option)
+        return [*ways.get(char, ()), *ways.get("", ())]
 
     def _literal(self, literal: str, chain: _Chain, position: int, waiting: list[_Chain | None]) -> None:
         if not literal:
@@ -218,6 +232,17 @@ class Reading:
         if most != 1:
             further = self._repeated(node, max(0, least - 1), None if most is None else most - 1, rest)
         return [self._chain(item, further), *([rest] if least == 0 else [])]
+
+
+def _first(node: Node) -> str:
+    """Give the character that a part begins with; "" where it may be one or another, or none."""
+    match node:
+        case Literal(text=text):
+            return text[:1]
+        case Sequence(parts=(first, *_)) | Terminal(node=first):
+            return _first(first)
+        case _:
+            return ""
 
 
 def _fits(chars: Chars, char: str) -> bool:

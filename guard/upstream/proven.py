@@ -12,7 +12,7 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from guard.dialect.notation import Dialect
-from guard.errors import UpstreamStatusError
+from guard.errors import UnreadableGrammar
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
 from guard.upstream.skeleton import skeleton
@@ -93,7 +93,7 @@ class ProvenUpstream:
         await self._upstream.close()
 
     async def stream(self, command: Open, *, client: ClientCall) -> AsyncGenerator[Text | Ended]:
-        """Open a generation; raises `UpstreamStatusError`, too, where its grammar cannot be read."""
+        """Open a generation; raises `UnreadableGrammar`, too, where its grammar cannot be read."""
         await self._prove(command)
         async with aclosing(self._upstream.stream(command, client=client)) as pieces:
             async for piece in pieces:
@@ -109,7 +109,7 @@ class ProvenUpstream:
             return
         why = await self._proofs.refused(target.dialect, command.grammar)
         if why:
-            raise UpstreamStatusError(
+            raise UnreadableGrammar(
                 f"upstream {target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",
                 upstream_status=400,
             )

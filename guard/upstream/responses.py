@@ -64,7 +64,7 @@ def _flat(value: Any) -> Any:
 
 def _items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
     """Give the conversation item by item; calls of tools and what they gave are items of their own."""
-    texts: set[object] = set()  # the calls of tools that take a text
+    texts: set[str] = set()  # the calls of tools that take a text
     for message in messages:
         match message:
             case {"role": "assistant"}:
@@ -73,7 +73,7 @@ def _items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
                 calls = message.get("tool_calls")
                 for call in calls if isinstance(calls, list) else ():
                     item = _call(call)
-                    if item.get("type") == "custom_tool_call":
+                    if item.get("type") == "custom_tool_call" and isinstance(item.get("call_id"), str):
                         texts.add(item["call_id"])
                     yield item
             case {"role": "tool", "tool_call_id": str(call_id)}:

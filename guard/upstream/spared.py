@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Final, Protocol
 
-from guard.errors import UpstreamError, UpstreamSpared, UpstreamStatusError
+from guard.errors import UnreadableGrammar, UpstreamError, UpstreamSpared, UpstreamStatusError
 from guard.run.messages import Ended, Open, Strategy, Text, Wait
 from guard.upstream.base import OUT_OF_TIME, ClientCall, Passage, PassageAnswer, Upstream
 from guard.upstream.breaker import Breaker, Pass, State
@@ -81,6 +81,8 @@ class SparedUpstream:
                 async for piece in pieces:
                     went_well = True
                     yield piece
+        except UnreadableGrammar:
+            raise  # which says nothing about the server
         except UpstreamError as error:
             went_well = not is_fault(error)
             raise

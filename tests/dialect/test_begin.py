@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 
 from guard.dialect.begin import MAX_WORK, Reading
 from guard.dialect.lark import Level
-from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, optional, sequence
+from guard.dialect.tree import (
+    Chars,
+    Grammar,
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    Terminal,
+    choice,
+    optional,
+    sequence,
+)
 from guard.trace import render
 from tests.dialect.readers import behind, narrowed, under_gbnf, under_lark
 from tests.strategies import Sample, mutants, samples
@@ -84,6 +95,14 @@ def test_it_is_the_same_in_whatever_pieces_and_ends_where_another_reader_ends(
         (sequence(optional(Literal("a")), Literal("b")), ["a", "ab", "b"], ["ba", "aa"]),
         (Repeat(optional(Literal("a")), 0, None), ["", "aaaa"], ["b", "ab"]),
         (sequence(Repeat(Literal("a"), 2, None), Literal("b")), ["aa", "aaab"], ["ab", "b"]),
+        (
+            choice(
+                *(Literal(""), Literal("a"), Terminal("t", sequence(Literal("a"), DIGIT))),
+                *(sequence(optional(Literal("b")), Literal("c")), sequence(Literal("bd"), Literal(""))),
+            ),
+            ["", "a", "a7", "b", "bc", "c", "bd"],
+            ["ab", "7", "bb", "cb", "d"],
+        ),
         (Rule("more"), ["x" * 5_000, "x" * 5_000 + "y"], ["x" * 5_000 + "z", "yx"]),
     ],
 )

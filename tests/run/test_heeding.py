@@ -9,6 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from guard.dialect.json_schema import Patterns, values
 from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.dialect.thoughts import behind_thoughts
-from guard.dialect.tree import Grammar
+from guard.dialect.tree import Grammar, Literal
 from guard.run.heeding import Heeding
 from guard.run.messages import Text
 from guard.run.opening import NO_REASON, Job, Opening, opening
@@ -249,3 +250,44 @@ def test_what_it_does_not_write_counts_also_where_every_line_is_right(
     assert not strayed(made, way, list(chunks(way, right, random, "stop")), ended=True)
     wrong = spoiled(right, random)
     assert strayed(made, way, list(chunks(way, wrong, random, "stop")), ended=True), wrong
+
+
+# --- where nothing can be told -------------------------------------------------------------------
+
+
+def a_line() -> Grammar:
+    return Grammar(Literal("1 a = 3\n"), {})
+
+
+@pytest.mark.parametrize(
+    ("pieces", "reason", "off"),
+    [
+        ((), "stop", False),
+        ((" ", "\n"), "stop", False),
+        (("1 a", " = 3\n"), "stop", False),
+        (("\n\n", " 1 a = 3"), "stop", False),
+        (("1 a =",), "stop", True),
+        (("1 a =",), "length", False),
+        (("1 a =",), None, False),
+        (("1  a",), None, True),
+        (("1 a = 3\n", "\n"), None, True),
+    ],
+)
+def test_blanks_in_front_and_a_missing_end_are_passed_over(
+    pieces: tuple[str, ...], reason: str | None, off: bool
+) -> None:
+    heeding = Heeding(a_line)
+    for piece in pieces:
+        heeding.read(piece)
+    heeding.end(reason)
+    assert heeding.strayed is off
+
+
+def test_nothing_is_made_where_nothing_was_written() -> None:
+    def promised() -> Grammar:
+        raise AssertionError
+
+    heeding = Heeding(promised)
+    heeding.read("")
+    heeding.end("stop")
+    assert not heeding.strayed

@@ -7,6 +7,7 @@ import gzip
 import json
 import socket
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -421,8 +422,10 @@ def test_a_slow_client_is_no_silent_server() -> None:
 
 
 def test_usage_that_never_comes_is_not_waited_for() -> None:
-    heard = answered(then_holds(STREAM_HEAD, chunked(said("1", "stop"))), timeouts=SHORT)
+    limits, began = Timeouts(first_s=5, idle_s=5, linger_s=0.1), monotonic()
+    heard = answered(then_holds(STREAM_HEAD, chunked(said("1", "stop"))), timeouts=limits)
     assert heard[-1] == Ended("stop", Usage(prompt=4, completion=1, estimated=True))
+    assert monotonic() - began < 2, "long before it would have to say something"
 
 
 def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> None:
@@ -434,6 +437,26 @@ def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> 
             assert len(server.connections) == 2
             await asyncio.sleep(CUT_S)
             assert all(connection.gone is not None for connection in server.connections)
+
+    run(body())
+
+
+def test_a_new_connection_that_breaks_is_no_reason_to_keep_none() -> None:
+    broken = False
+
+    async def behave(connection: Connection) -> None:
+        nonlocal broken
+        if broken:
+            await streams(said("1", "stop"), DONE)(connection)
+        broken = True
+
+    async def body() -> None:
+        async with serving(behave) as server, connected(server) as upstream:
+            with pytest.raises(UpstreamError):
+                await hear(upstream)
+            for _ in range(3):
+                await hear(upstream)
+            assert len(server.connections) == 2
 
     run(body())
 

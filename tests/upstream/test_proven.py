@@ -173,6 +173,12 @@ def test_what_differs_in_literals_only_is_read_once() -> None:
     assert len(proofs._read) == 3
 
 
+def test_no_text_passes_for_the_skeleton_of_another() -> None:
+    proofs = Proofs()
+    assert run(proofs.refused(Dialect.GBNF, 'root ::= "a"\n')) == ""
+    assert run(proofs.refused(Dialect.GBNF, "root ::= \0\n\n"))
+
+
 def test_what_was_not_asked_for_longest_is_forgotten_and_what_is_refused_not_remembered() -> None:
     proofs, keys = Proofs(most=2), dict[str, list[bytes]]()
     for text in ("a[0]", "a[1]", "a[0]", "a[2]", "a[0]", "a[1-0]"):
@@ -276,6 +282,7 @@ PARTS: Final[dict[Dialect, Sequence[str]]] = {
             _STRING,
             f'{_STRING}, "x": {{"type": "string", "enum": ["@", "a"]}}',
             f"{_STRING}, {_STRING}",
+            f"{_STRING}, 7, {_STRING}",
             '"a": {"type": "@"}',
         ),
         *(

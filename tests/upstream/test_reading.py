@@ -50,6 +50,15 @@ def test_the_input_of_a_tool_is_what_the_model_says_and_ends_as_a_text_does(fini
     assert (ended.usage.completion, ended.usage.estimated) == (3, False)
 
 
+@pytest.mark.parametrize("settings", [{"members": True, "required": 2}, {"tool": True}])
+@pytest.mark.parametrize(("text", "strayed"), [(None, False), ("", False), ("No.", True)])
+def test_an_answer_without_any_text_has_not_strayed(
+    settings: dict[str, Any], text: str | None, strayed: bool
+) -> None:
+    _, reader = read(chunk(content=text, refusal="I cannot."), chunk("stop"), DONE, **settings)
+    assert reader.ended().strayed is strayed
+
+
 def test_a_call_that_was_cut_off_is_no_end() -> None:
     _, reader = read(called("1 a", first=True), chunk("length"), DONE)
     assert reader.ended().finish_reason == "length"

@@ -98,10 +98,11 @@ def test_members_of_an_object_come_behind_thoughts() -> None:
     assert (thought_of(texts), text_of(texts)) == ("{hm}", "1 a = 3\n")
 
 
-def test_what_the_server_says_of_thoughts_is_told() -> None:
-    told = {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4}}
-    _, reader = read(said(TRACE), event({"choices": [], "usage": told}))
-    assert reader.ended().usage == Usage(completion=9, reasoning=4)
+@pytest.mark.parametrize(("told", "most"), [(4, 4), (9, 9), (12, 9)])
+def test_what_the_server_says_of_thoughts_is_told_up_to_all_that_it_has_written(told: int, most: int) -> None:
+    usage = {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": told}}
+    _, reader = read(said(TRACE), event({"choices": [], "usage": usage}))
+    assert reader.ended().usage == Usage(completion=9, reasoning=most)
 
 
 @pytest.mark.parametrize("details", [None, 3, [], {"reasoning_tokens": "many"}, {"reasoning_tokens": -1}, {}])

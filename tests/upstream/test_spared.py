@@ -10,6 +10,7 @@ import pytest
 
 from guard.errors import (
     RequestError,
+    UnreadableGrammar,
     UpstreamBusy,
     UpstreamConnectError,
     UpstreamError,
@@ -196,6 +197,19 @@ def test_a_probe_that_is_cut_counts_where_there_was_a_word(words: int) -> None:
         assert case.is_in(State.CLOSED if words else State.HALF_OPEN)
         assert await case.hears() == words + 1, "the next one may try"
         assert case.ear.states == ["open", "half_open", "closed"]
+
+    run(body())
+
+
+def test_a_grammar_that_was_not_sent_says_nothing_about_the_upstream() -> None:
+    async def body() -> None:
+        case = Case()
+        await case.fails()
+        await asyncio.sleep(0.06)
+        await case.fails(UnreadableGrammar("no", upstream_status=400))
+        assert case.is_in(State.HALF_OPEN)
+        await case.hears()
+        assert case.is_in(State.CLOSED), "the next one may try"
 
     run(body())
 

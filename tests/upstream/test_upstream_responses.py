@@ -148,6 +148,24 @@ def test_what_has_no_counterpart_is_left_for_the_server_to_refuse() -> None:
         published({"model": "m", "stream": True, **sent})
 
 
+@pytest.mark.parametrize(
+    ("call", "sent"),
+    [
+        ({"type": "custom_tool_call"}, {"type": "custom_tool_call"}),
+        ({"type": "custom_tool_call", "call_id": 7}, {"type": "custom_tool_call", "call_id": 7}),
+        (
+            {"id": ["c"], "custom": {"name": "write", "input": "a"}},
+            {"type": "custom_tool_call", "call_id": ["c"], "name": "write", "input": "a"},
+        ),
+    ],
+)
+def test_a_call_without_a_name_that_could_be_one_is_left_for_the_server_to_refuse(
+    call: dict[str, object], sent: dict[str, object]
+) -> None:
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert in_responses({"messages": [said]})["input"] == [sent]
+
+
 def test_fields_of_the_client_go_to_their_places() -> None:
     assert sent(
         user="ann",

@@ -174,3 +174,25 @@ def test_a_value_that_is_no_string_stands_on_its_line_as_it_is_written(
     for (name, value), line in zip(members.items(), lines, strict=True):
         assert line.startswith(name)
         assert json.loads(line.removeprefix(name)) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "odd"),
+    [
+        ('{"1 a = ": "3", "2 b = ": ""}', False),
+        (' {"1 a = ":\n "3"}\n', False),
+        ('{"1 a = ": "3"', False),
+        ('{"1 a = ": 3}', True),
+        ('{"1 a =": "3"}', True),
+        ('{"1 a = ": "3", "1 a = ": "4"}', True),
+        ('{"1 a = ": "3"} {"2 b = ": "4"}', True),
+        ('```{"1 a = ": "3"}```', True),
+        ("1 a = 3\n", True),
+    ],
+)
+def test_anything_but_one_object_of_strings_each_of_a_name_of_its_own_is_odd(written: str, odd: bool) -> None:
+    whole, split = Steps(), Steps()
+    whole.feed(written)
+    for char in written:
+        split.feed(char)
+    assert (whole.odd, split.odd) == (odd, odd)
