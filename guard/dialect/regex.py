@@ -9,7 +9,7 @@ checker to read. Each rule is written once, and its text put wherever it is refe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
@@ -44,11 +44,20 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
     """Write a grammar as an expression that is to be matched as a whole.
 
     None where it takes more than that (its rules refer to themselves, as those of loops of an unknown
-    number of passes do) or would be longer than `most` characters.
+    number of passes do) or would be longer than `most` characters, even with quotes as any text.
     """
+    found = _whole(grammar, most, _rest)
+    if found is None and any(map(_QUOTE.fullmatch, grammar.rules)):
+        found = _whole(_unquoted(grammar), most, _unquoted_rest)
+    return found
+
+
+def _whole(
+    grammar: Grammar, most: int, made: Callable[[Mapping[str, Node]], _Expression | None]
+) -> str | None:
     rules = _Rules(grammar.rules, most)
     for block in grammar.kept:
-        rest = block.made(_rest)
+        rest = block.made(made)
         if rest is None:
             return None
         rules.written["rest"] = _ended(rest, grammar.rules["end"])
@@ -77,6 +86,19 @@ class _Expression(NamedTuple):
 def _rest(rules: Mapping[str, Node]) -> _Expression | None:
     """Write what may follow, up to the closing line, which is another one in each request."""
     return _Rules({**rules, "end": Literal(_END)}, MAX_CHARACTERS).expression(rules["rest"])
+
+
+def _unquoted(grammar: Grammar) -> Grammar:
+    """Let quotes be any text."""
+    return Grammar(grammar.start, _free(grammar.rules), grammar.kept)
+
+
+def _free(rules: Mapping[str, Node]) -> dict[str, Node]:
+    return {name: QUOTE.node if _QUOTE.fullmatch(name) else node for name, node in rules.items()}
+
+
+def _unquoted_rest(rules: Mapping[str, Node]) -> _Expression | None:
+    return _rest(_free(rules))
 
 
 def _ended(rest: _Expression, end: Node) -> _Expression:

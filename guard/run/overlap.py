@@ -11,6 +11,9 @@ ends and then read in this order:
     4. the rest of a verified line, and what is no line of the trace: left out
     5. whatever it is, for the checker to blame
 
+Where all of the due line was given (nothing of it is left, as in `2 y = do doubled(3)`), an answer may go on
+behind it: it stands in front of the line of another step.
+
 Where nothing stands yet, since no answer began as it was told, the opening line is put in front of the first
 new line unless the model has written it.
 
@@ -122,6 +125,9 @@ class Overlap:
         if why is not None:
             self._asides -= 1
             return self._leave_out(line, why, self._asides)
+        if self._goes_on_behind(said):
+            self._completed = True
+            return self._join(f"{self._begun}\n{line}")
         return self._join(self._to_blame(line, said))
 
     # --- what comes of a line --------------------------------------------------------------------
@@ -208,6 +214,11 @@ class Overlap:
     def _decides(self, said: str) -> bool:
         """Whether a text without the step's name may decide it: a bare number may be anything."""
         return self._fresh and _NUMBER.fullmatch(said) is None
+
+    def _goes_on_behind(self, said: str) -> bool:
+        """Whether a text is the line of a later step, and the due one was given whole."""
+        later = _NUMBERED.match(said) is not None and _path(said) not in {self._due.path, *self._verified}
+        return later and self._fits(self._begun)
 
     def _to_blame(self, line: str, said: str) -> str:
         """Give the reading of a wrong line that goes wrong last."""

@@ -254,3 +254,15 @@ def test_more_than_strict_modes_take_is_no_schema() -> None:
 
 def test_two_lines_of_one_beginning_are_no_schema() -> None:
     assert none_of(Literal("1 a = 1\n"), Literal("1 a = 2\n"))
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_what_a_loose_level_says_of_a_member_a_strict_one_says_too(name: str) -> None:
+    for at in range(len(shipped()[name].steps)):
+        said: set[str] = set()
+        for level in (Level.SHAPE, Level.OPERANDS, Level.VALUES):
+            _, schema, _ = made_of(shipped()[name], at, level, Patterns.TEXT)
+            told = {} if schema is None else schema["properties"]
+            numbers = {lead.split()[0]: value != ANY for lead, value in told.items()}
+            assert all(numbers.get(number, True) for number in said), (at, level)
+            said |= {number for number, more in numbers.items() if more}

@@ -136,6 +136,18 @@ def test_a_quote_of_a_source_of_many_words_is_an_expression(words: int) -> None:
     assert not takes(expression, ' <- "a a')
 
 
+def test_quotes_are_any_text_where_they_would_make_an_expression_too_long() -> None:
+    rules: dict[str, Node] = {}
+    source = " ".join(f"word{at}" for at in range(20))
+    quote = quotes([("note", source)], rules, verbatim=True, several=False)
+    for most, other in ((5_000, False), (1_000, True)):
+        expression = regex(Grammar(sequence(Literal("7"), quote), rules), most=most)
+        assert expression is not None
+        assert takes(expression, '7 <- "word1 word2"')
+        assert takes(expression, '7 <- "word2 word1"') is other
+        assert not takes(expression, '8 <- "word1 word2"')
+
+
 def test_as_many_rules_may_refer_to_each_other_as_there_are() -> None:
     rules: dict[str, Node] = {f"t{at}": sequence(Literal("a"), Rule(f"t{at + 1}")) for at in range(5_000)}
     assert regex(Grammar(Rule("t0"), {**rules, "t5000": Literal("b")})) == "a" * 5_000 + "b"

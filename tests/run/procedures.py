@@ -81,6 +81,15 @@ procedure ways(x: int, y: int) -> int
   return found
 """
 
+# A procedure that carries out another: 1 y = do doubled(3), 1.1 return 3 * 2 = 6, 2 return 6 + 4 = 10.
+CALLER: Final = """\
+procedure caller(x: int, z: int) -> int
+  y = do doubled(x)
+  return y + z
+procedure doubled(n: int) -> int
+  return n * 2
+"""
+
 NOTE: Final = "Six panels please, as always."
 PREFILL: Final = Target(name="main", model="m", prefill=True, dialect=None, temperature=0.0)
 DIALOGUE: Final = Target(name="main", model="m", prefill=False, dialect=None, temperature=0.0)
@@ -90,9 +99,8 @@ LARGER: Final = Target(name="larger", model="l", prefill=True, dialect=None)
 
 @cache
 def program(text: str) -> Program:
-    """Compile the one procedure of a text."""
-    (compiled,) = load(text).procedures.values()
-    return compiled
+    """Compile the first procedure of a text."""
+    return next(iter(load(text).procedures.values()))
 
 
 def job(text: str, inputs: Mapping[str, Value], **fields: object) -> Job:

@@ -38,6 +38,7 @@ from guard.trace import render
 from guard.trace.lines import LIMITS
 from tests.run.procedures import (
     ASIDE,
+    CALLER,
     DIALOGUE,
     NONCE,
     NOTE,
@@ -59,6 +60,7 @@ EVERY: Final[dict[str, tuple[dict[str, Value], dict[str, Value]]]] = {  # inputs
     STOCK: ({"counts": (3, 4), "least": 5}, {}),
     ASIDE: ({"x": 3, "y": 4, "note": NOTE}, {"n": 6}),
     WAYS: ({"x": 3, "y": 4}, {}),
+    CALLER: ({"x": 3, "z": 4}, {}),
 }
 
 
@@ -394,6 +396,19 @@ def test_a_repetition_behind_a_new_line_is_a_repeated_step() -> None:
     exchange = cut_at(SUMS, 2, DIALOGUE)
     exchange.says("3 c = 14 - 3 = 11\n1 a = 3 + 4 = 7\n")
     assert [violation.kind for violation in exchange.violations[1:]] == [Kind.REPEATED_STEP]
+
+
+@pytest.mark.parametrize("again", ["", "\n", "1 y = do doubled(3)\n"])
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_line_that_was_given_whole_needs_its_end_only(again: str, size: int) -> None:
+    exchange = cut_at(CALLER, 0, PREFILL, Action.SCAFFOLD)
+    assert exchange.opened.prefix.endswith("\n1 y = do doubled(3)")
+    exchange.says(*chunked(f"\n{again}1.1 return 3 * 2 = 6\n2 return 6 + 4 = 10\n", size))
+    exchange.ends()
+    assert exchange.finish.outcome is Outcome.ACCEPTED_AFTER_RETRY
+    assert len(exchange.violations) == 1
+    assert exchange.emitted[0] == "1 y = do doubled(3)\n"
+    assert exchange.finish.classes["1"] is StepClass.SCAFFOLDED
 
 
 def test_a_line_that_was_completed_may_follow_whole_until_another_one_does() -> None:
