@@ -21,7 +21,7 @@ from guard.dialect.tree import (
     choice,
     sequence,
 )
-from guard.dialect.workings import EXPRESSION, ROUGH
+from guard.dialect.workings import EXPRESSION, ROUGH, all_kept
 
 _WORKING: Final = re.compile(r"expression[0-9]+")  # rules of workings
 _LOOSE: Final = re.compile(r"expression[0-9]+|q[0-9a-f]{8}")  # and of quotes
@@ -66,7 +66,12 @@ def _members(grammar: Grammar, properties: Mapping[str, Mapping[str, Any]]) -> I
 
 
 def _loosened(grammar: Grammar) -> dict[str, Node]:
-    return {name: _loose(name, node) for name, node in grammar.rules.items()}
+    known = {name: node for block in all_kept(grammar) for name, node in block.made(_all_loose).items()}
+    return {name: known.get(name) or _loose(name, node) for name, node in grammar.rules.items()}
+
+
+def _all_loose(rules: Mapping[str, Node]) -> dict[str, Node]:
+    return {name: _loose(name, node) for name, node in rules.items()}
 
 
 def _loose(name: str, node: Node) -> Node:

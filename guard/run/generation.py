@@ -65,6 +65,7 @@ class Generation:
     since: int = 0
     room: int | None = None
     pieces: list[str] = field(default_factory=list)  # of all that it has written
+    length: int = 0  # of these: joining them for each line would take ever longer
     line: str = ""  # what has been written of the line that is not yet ended
     done: bool = False
     vote: bool = False  # whether it came to a line that was put to the vote
@@ -121,6 +122,7 @@ class Generation:
     def take(self, piece: str) -> None:
         """Remember a piece of what was written, at most one line of it."""
         self.pieces.append(piece)
+        self.length += len(piece)
         self.line = "" if piece.endswith("\n") else self.line + piece
 
     @property

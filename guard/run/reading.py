@@ -29,7 +29,7 @@ def read(generation: Generation, progress: Progress, piece: str) -> list[Judgeme
         return []
     text = generation.overlap.read(line)
     if isinstance(text, Ignored):
-        generation.settled = generation.settled if text.why == NO_LINE else len(generation.text)
+        generation.settled = generation.settled if text.why == NO_LINE else generation.length
         return [text]
     progress.lend(len(text) - len(line))
     return progress.read(text, generation.given)

@@ -296,7 +296,7 @@ class Run:
         """Draw the consequences of what the checker made of a line, or of the end."""
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
         if any(isinstance(j, StepVerified) for j in judgements):
-            generation.settled = len(generation.text)
+            generation.settled = generation.length
         settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
         if self._progress.answered:
             generation.done = True
@@ -424,7 +424,7 @@ class Run:
         assert self._release is not None
         text = unverified(generation, self._progress.verified)
         generation.cut_short = None  # it was read on
-        closed = self._close(generation, result, error=error, kept=len(generation.text))
+        closed = self._close(generation, result, error=error, kept=generation.length)
         delivered = self._progress.deliver()
         finish = self._finishing.released(self._release, text, finish_reason)
         return [closed, *delivered, finish]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from hashlib import blake2b
 from typing import Final, assert_never
+from weakref import WeakValueDictionary
 
 from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
@@ -47,21 +48,27 @@ def _definition(dialect: Dialect, grammar: str) -> str:
 class Proofs:
     """Reads grammars, but not again what differs from one that could be read in its literals only.
 
-    Reading takes milliseconds. That is for another thread: most of it needs no lock of the interpreter.
+    Reading takes milliseconds. That is for another thread: llguidance needs no lock of the interpreter, and
+    the translation of GBNF gives way to others. Of many requests that come at once with the like one reads.
     """
 
-    def __init__(self, *, most: int = MAX_KEPT) -> None:
-        self._most = most
+    def __init__(self, *, most: int = MAX_KEPT, read: Callable[[Dialect, str], str] = refused) -> None:
+        self._most, self._reader = most, read
         self._read: dict[bytes, None] = {}
+        self._reading: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def refused(self, dialect: Dialect, grammar: str) -> str:
         """Say why a grammar cannot be read; "" where it can."""
         key = _key(dialect, grammar)
-        if key is not None and key in self._read:
+        if key is None:
+            return await asyncio.to_thread(self._reader, dialect, grammar)
+        if key in self._read:
             self._remember(key)
             return ""
-        why = await asyncio.to_thread(refused, dialect, grammar)
-        if key is not None and not why:
+        async with self._reading.setdefault(key, asyncio.Lock()):
+            known = key in self._read  # another request has read it meanwhile
+            why = "" if known else await asyncio.to_thread(self._reader, dialect, grammar)
+        if not why:
             self._remember(key)
         return why
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from guard.dialect.lark import Level
 from guard.dialect.quotes import MAX_WORDS, quotes
-from guard.dialect.regex import MAX_DEPTH, MAX_TIMES, regex
+from guard.dialect.regex import MAX_DEPTH, MAX_SIZE, MAX_TIMES, regex
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, sequence
 from tests.dialect.engines import LLGuidance, XGrammar, re2
 from tests.dialect.readers import behind, narrowed, under_gbnf
@@ -95,6 +95,20 @@ def test_a_repetition_is_bounded_where_all_engines_can(inner: int, outer: int) -
     assert takes(expression, "a." * outer)
     bounded = outer * (inner if inner <= MAX_TIMES else 1) <= MAX_TIMES
     assert takes(expression, "a." * (outer + 1)) is not bounded
+
+
+def test_a_repetition_that_would_be_too_long_written_out_has_no_bound() -> None:
+    text = "x" * 500
+    for most in (MAX_SIZE // 500, MAX_SIZE // 500 + 1):
+        expression = regex(Grammar(Repeat(Literal(text), 0, most), {}))
+        assert expression == (f"({text}){{0,{most}}}" if most * 500 <= MAX_SIZE else f"({text})*")
+
+
+@pytest.mark.parametrize("node", [Literal("a" * 20), Rule("long"), sequence(Rule("long"), Literal(""))])
+def test_an_expression_longer_than_it_may_be_is_none(node: Node) -> None:
+    grammar = Grammar(node, {"long": Literal("a" * 20)})
+    assert regex(grammar, most=20) == "a" * 20
+    assert regex(grammar, most=19) is None
 
 
 def test_what_refers_to_itself_is_no_expression() -> None:

@@ -36,8 +36,9 @@ def test_what_is_not_reported_is_counted_and_said_to_be() -> None:
 
 def test_all_that_was_written_is_remembered() -> None:
     made = generation(" a =", " 7\n", "4 b")
-    assert (made.text, made.line) == (" a = 7\n4 b", "4 b")
+    assert (made.text, made.length, made.line) == (" a = 7\n4 b", 10, "4 b")
     made.take(" =")
+    assert made.length == len(made.text) == 12
     assert (made.text, made.line) == (" a = 7\n4 b =", "4 b =")
 
 

@@ -88,6 +88,11 @@ def test_other_refusals_have_nothing_to_do_with_it(target: Target, policy: Polic
     assert play << closes(Result.UPSTREAM_ERROR) << finishes(Outcome.ERROR)
 
 
+def test_a_refusal_within_an_answer_has_nothing_to_do_with_it_either() -> None:
+    play = Playbook(sums(GRAMMAR)) << opens() >> says(" a = 3") >> refused()
+    assert play << closes(Result.UPSTREAM_ERROR) << finishes(Outcome.ERROR)
+
+
 def test_the_next_generation_goes_without_as_well_and_another_upstream_with_one() -> None:
     play = (
         Playbook(sums(GRAMMAR, SPARE, policy=Policy(rules=always([Action.RESUME, Action.FALLBACK]))))

@@ -318,6 +318,27 @@ def test_a_passing_fault_is_waited_out_and_the_run_goes_on_where_it_was() -> Non
     )
 
 
+def test_a_fault_between_two_answers_does_not_make_them_different() -> None:
+    play = (
+        Playbook(sums(policy=replace(NO_REPAIR, attempts_per_step=9)))
+        << opens()
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> Failed(TIMEOUT)
+        << closes(Result.TIMEOUT)
+        << waits(0.5)
+        >> Waited()
+        << opens(Strategy.TRANSPORT)
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << finishes(Outcome.REJECTED)
+    )
+    assert "identical response" in play.finish.reason
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [

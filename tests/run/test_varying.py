@@ -65,6 +65,14 @@ def test_what_a_fault_ended_is_asked_for_once_more_as_it_was() -> None:
     assert tries(history, Strategy.TRANSPORT, "4", 0) == 0
 
 
+def test_a_fault_behind_another_step_ended_no_further_try() -> None:
+    history = [failed(Kind.WRONG_VALUE, Strategy.RESUME), failed(Kind.WRONG_VALUE, at="4")]
+    history.append(
+        Attempt(upstream=0, strategy=Strategy.TRANSPORT, step="3", counted=False, prefix="", fault=True)
+    )
+    assert tries(history, Strategy.TRANSPORT, "3", 0) == 0
+
+
 SCHEDULE: Final = [Strategy.INITIAL, Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.SCAFFOLD]
 
 

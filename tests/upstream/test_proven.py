@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from threading import Event
 from typing import Final
 
 import pytest
@@ -23,7 +24,7 @@ from tests.dialect.readers import narrowed
 from tests.dialect.shipped import shipped
 from tests.dialect.test_dialect_properties import LEVELS
 from tests.strategies import Sample, samples
-from tests.upstream.servers import run
+from tests.upstream.servers import HANGS_S, run
 
 some = settings(max_examples=40, deadline=None)
 
@@ -171,6 +172,33 @@ def test_what_differs_in_literals_only_is_read_once() -> None:
     assert run(proofs.refused(Dialect.GBNF, 'root ::= "1" [0-8]\n')) == ""
     assert run(proofs.refused(Dialect.XGRAMMAR, 'root ::= "1" [0-9]\n')) == ""
     assert len(proofs._read) == 3
+
+
+def test_of_many_that_come_at_once_one_is_read_also_where_the_first_one_leaves() -> None:
+    read, go_on = list[str](), Event()
+
+    async def body() -> list[str]:
+        loop, begun = asyncio.get_running_loop(), asyncio.Queue[None]()
+
+        def slowly(dialect: Dialect, grammar: str) -> str:
+            read.append(grammar)
+            loop.call_soon_threadsafe(begun.put_nowait, None)
+            go_on.wait(HANGS_S)
+            return refused(dialect, grammar)
+
+        proofs = Proofs(read=slowly)
+        texts = [f'root ::= "{number}" [0-9]\n' for number in range(9)]
+        first, *others = [asyncio.create_task(proofs.refused(Dialect.GBNF, text)) for text in texts]
+        unlike = asyncio.create_task(proofs.refused(Dialect.GBNF, "root ::= [0-8]\n"))
+        await begun.get()
+        await begun.get()
+        first.cancel()
+        await begun.get()
+        go_on.set()
+        return await asyncio.gather(*others, unlike)
+
+    assert run(body()) == [""] * 9
+    assert len(read) == 3
 
 
 def test_no_text_passes_for_the_skeleton_of_another() -> None:
