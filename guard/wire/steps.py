@@ -23,7 +23,8 @@ one, or to the next piece where an escape is cut in two:
 
 What fits no state is no such object: from the beginning of its member on, everything is handed on as it
 stands, for a checker to judge. So a plain trace, from a server that heeds no schema, is itself. A sentence in
-front of the first object (`Here it is:`) is a line of its own, handed on as well. Nothing is sorted out: a name that comes twice is two lines, a second object goes on where the first one ended.
+front of the first object (`Here it is:`) is a line of its own, handed on as well. Nothing is sorted out: a
+name that comes twice is two lines, a second object goes on where the first one ended.
 """
 
 from __future__ import annotations
