@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -59,3 +60,21 @@ def test_kinds_without_a_share_have_equal_parts_of_what_is_left() -> None:
     assert shares("a,b", names) == {"a": 0.5, "b": 0.5}
     assert shares("a=0.5, b,c", names) == {"a": 0.5, "b": 0.25, "c": 0.25}
     assert shares("a=0.33,b=0.33,c=0.33", names) == {"a": 0.33, "b": 0.33, "c": 0.33}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a=0,b", "a share above 0 of a"),
+        ("a=1,b", "less than 1, since some have none, found 1"),
+        ("a=0.5,b=0.4", "add up to 1, found 0.9"),
+        ("a=0.6,b=0.6", "add up to 1, found 1.2"),
+        ("a,a", "each once, of a, b, c; found 'a'"),
+        ("a,d", "each once, of a, b, c; found 'd'"),
+        ("a=2", "a number from 0 to 1, found '2'"),
+        ("", "each once, of a, b, c; found ''"),
+    ],
+)
+def test_shares_that_cannot_be_meant_are_refused(text: str, why: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=re.escape(why)):
+        shares(text, ("a", "b", "c"))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard.dialect.lark import Level
+from guard.dialect.lark import Level, lark_text
+from guard.dialect.patterns import DEFINES
 from guard.dialect.quotes import MAX_WORDS, quotes
 from guard.dialect.regex import MAX_DEPTH, MAX_SIZE, MAX_TIMES, regex
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, sequence
@@ -102,6 +103,15 @@ def test_a_repetition_that_would_be_too_long_written_out_has_no_bound() -> None:
     for most in (MAX_SIZE // 500, MAX_SIZE // 500 + 1):
         expression = regex(Grammar(Repeat(Literal(text), 0, most), {}))
         assert expression == (f"({text}){{0,{most}}}" if most * 500 <= MAX_SIZE else f"({text})*")
+
+
+def test_the_sign_by_which_readers_know_ebnf_never_stands_there() -> None:
+    grammar = Grammar(sequence(Literal("a::=b::"), Rule("rest")), {"rest": Literal("=c")})
+    expression = regex(grammar)
+    assert expression is not None
+    assert DEFINES not in expression
+    assert takes(expression, "a::=b::=c")
+    assert DEFINES not in lark_text(grammar)
 
 
 @pytest.mark.parametrize("node", [Literal("a" * 20), Rule("long"), sequence(Rule("long"), Literal(""))])

@@ -258,6 +258,26 @@ def test_behind_a_dialogue_turn_only_what_is_new_is_released() -> None:
     )
 
 
+def test_behind_a_dialogue_turn_what_is_no_line_is_released_as_well() -> None:
+    policy = Policy(rules=always([Rung(Action.RESUME, 1), Action.RELEASE]))
+    again = WRONG.replace("15", "16")
+    assert (
+        Playbook(sums(DIALOGUE, policy=policy))
+        << opens()
+        >> says(BEGIN + FIRST + WRONG)
+        << emits("1")
+        << violates(Kind.WRONG_VALUE, "2")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> says(f"So I go on.\n{again}{REST}")
+        << ignores("So I go on.\n")
+        << violates(Kind.WRONG_VALUE, "2")
+        >> ends()
+        << closes(Result.VIOLATION)
+        << finishes(Outcome.RELEASED, trace=BEGIN + FIRST, unverified=f"So I go on.\n{again}{REST}")
+    )
+
+
 def test_a_procedure_that_fails_by_itself_has_nothing_to_release() -> None:
     play = (
         Playbook(shares(policy=RELEASE))
