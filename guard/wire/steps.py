@@ -8,7 +8,8 @@ Theory of operation. Each state takes what it can of the text that is there and 
 one, or to the next piece where an escape is cut in two:
 
     state    takes                         to
-    outside  blanks, a code fence, `{`     fence, first
+    outside  blanks, a code fence, `{`     fence, first, talk
+    talk     a line in front of all        outside
     fence    what a fence says             outside
     first    blanks, `"`, `}`              name, outside
     name     a string                      colon
@@ -21,8 +22,9 @@ one, or to the next piece where an escape is cut in two:
     raw      everything
 
 What fits no state is no such object: from the beginning of its member on, everything is handed on as it
-stands, for a checker to judge. So a plain trace, from a server that heeds no schema, is itself. Nothing is
-sorted out: a name that comes twice is two lines, a second object goes on where the first one ended.
+stands, for a checker to judge. So a plain trace, from a server that heeds no schema, is itself. A sentence in
+front of the first object (`Here it is:`) is a line of its own, handed on as well. Nothing is sorted out: a
+name that comes twice is two lines, a second object goes on where the first one ended.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from typing import Final
 MAX_NAME: Final = 16_384  # characters, as many as a line may have
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"  # for half of a pair that has no other half
 
+_TALK: Final = re.compile(r"[^ \t\r\n{`@0-9]")  # begins no object, no fence, and no line of a trace
 _BLANK: Final = re.compile(r"[ \t\r\n]++")
 _INFO: Final = re.compile(r"[A-Za-z0-9_+-]++")
 _PLAIN: Final = re.compile(r'[^"\\]++')
@@ -47,6 +50,7 @@ _SIMPLE: Final = {
 
 class _State(Enum):
     OUTSIDE = auto()
+    TALK = auto()
     FENCE = auto()
     FIRST = auto()
     NAME = auto()
@@ -61,7 +65,7 @@ class _State(Enum):
 
 _IN_NAME: Final = frozenset({_State.NAME, _State.COLON, _State.VALUE})
 _IN_VALUE: Final = frozenset({_State.STRING, _State.SCALAR, _State.NESTED})
-_SETTLED: Final = _IN_VALUE | {_State.BEHIND}  # what is read there is handed on, or need not be
+_SETTLED: Final = _IN_VALUE | {_State.BEHIND, _State.TALK}  # what is read there is handed on, or need not be
 
 
 class Steps:
@@ -122,6 +126,8 @@ class Steps:
         match self._state:
             case _State.OUTSIDE:
                 return self._outside(text, at)
+            case _State.TALK:
+                return self._talk(text, at)
             case _State.FENCE:
                 return self._run(_INFO, text, at) or self._to(_State.OUTSIDE, at)
             case _State.FIRST:
@@ -144,12 +150,22 @@ class Steps:
                 return at
 
     def _outside(self, text: str, at: int) -> int:
+        if self._objects == 0 and _TALK.match(text, at):
+            self._say("".join(self._source))
+            self._source.clear()
+            return self._to(_State.TALK, at)
         end = self._mark(text, at, {"{": _State.FIRST, "`": _State.FENCE})
         self._objects += self._state is _State.FIRST
         self.odd = self.odd or self._objects > 1 or self._state is _State.FENCE
         while self._state is _State.FENCE and text.startswith("`", end):
             end += 1
         return end
+
+    def _talk(self, text: str, at: int) -> int:
+        """Hand on a line that is none of an object."""
+        end = text.find("\n", at) + 1
+        self._say(text[at : end or len(text)])
+        return self._to(_State.OUTSIDE, end) if end else len(text)
 
     def _mark(self, text: str, at: int, marks: dict[str, _State]) -> int:
         """Skip blanks, take the mark that leads on."""
@@ -255,7 +271,7 @@ class Steps:
 
     def _to(self, state: _State, at: int) -> int:
         self._state = state
-        self.odd = self.odd or state is _State.RAW
+        self.odd = self.odd or state in {_State.RAW, _State.TALK}
         return at
 
     def _say(self, text: str) -> None:

@@ -102,6 +102,11 @@ def test_whatever_a_member_is_becomes_a_line(written: str, lines: str) -> None:
         (LINES, LINES),  # a plain trace
         (f"```\n{LINES}```\n", f"```\n{LINES}```\n"),
         ("Sure: {}", "Sure: {}"),
+        ('Sure!\n\nHere it is:\n{"1 a = ": "1"}', "Sure!\nHere it is:\n1 a = 1\n"),
+        ('Sure:\n```json\n{"1 a = ": "1"}\n```\n', "Sure:\n1 a = 1\n"),
+        (f"Sure:\n{LINES}", f"Sure:\n{LINES}"),
+        (f"Sure:\n```\n{LINES}```\n", f"Sure:\n```\n{LINES}```\n"),
+        ('Sure:\n{"1 a = ": "1"}\nThat is all.\n', "Sure:\n1 a = 1\nThat is all.\n"),
         ("[1]", "[1]"),
         ('{"1 a = " "1"}', '{"1 a = " "1"}'),
         ('{"1 a = ": ?}', '{"1 a = ": ?}'),
@@ -188,6 +193,7 @@ def test_a_value_that_is_no_string_stands_on_its_line_as_it_is_written(
         ('{"1 a = ": "3"} {"2 b = ": "4"}', True),
         ('```{"1 a = ": "3"}```', True),
         ("1 a = 3\n", True),
+        ('Sure:\n{"1 a = ": "3"}', True),
     ],
 )
 def test_anything_but_one_object_of_strings_each_of_a_name_of_its_own_is_odd(written: str, odd: bool) -> None:
