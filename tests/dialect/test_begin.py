@@ -113,6 +113,21 @@ def test_parts_begin_so(node: Node, taken: list[str], refused: list[str]) -> Non
     assert [text for text in refused if begins(grammar, text)] == []
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize(("text", "taken"), [("123x", True), ("12x", False), ("1234", False)])
+def test_bounds_hold_in_whatever_pieces(text: str, taken: bool, size: int) -> None:
+    reading = Reading(Grammar(sequence(Repeat(DIGIT, 3, 3), Literal("x")), {}))
+    assert all(reading.feed(text[at : at + size]) for at in range(0, len(text), size)) is taken
+
+
+@pytest.mark.parametrize("item", [Literal("7"), DIGIT])
+@pytest.mark.parametrize(("text", "may"), [("", False), ("7", False), ("77", True), ("777", True)])
+def test_it_may_end_where_all_is_there(item: Node, text: str, may: bool) -> None:
+    reading = Reading(Grammar(Repeat(item, 2, 3), {}))
+    reading.feed(text)
+    assert reading.may_end is may
+
+
 def test_what_would_take_too_long_to_know_is_taken_to() -> None:
     deep: Node = Literal("b")
     for _ in range(12):
