@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from guard.dialect.json_schema import values
 from guard.dialect.notation import Dialect
+from guard.dialect.quotes import is_quote
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -21,10 +21,8 @@ from guard.dialect.tree import (
     choice,
     sequence,
 )
-from guard.dialect.workings import EXPRESSION, ROUGH, all_kept
+from guard.dialect.workings import EXPRESSION, ROUGH, all_kept, is_working
 
-_WORKING: Final = re.compile(r"expression[0-9]+")  # rules of workings
-_LOOSE: Final = re.compile(r"expression[0-9]+|q[0-9a-f]{8}")  # and of quotes
 _TEXT: Final = Chars((("\x00", "\x1f"),), negated=True)
 _ANY: Final = Repeat(Chars((), negated=True), 0, None)
 _END: Final = Literal("\n")
@@ -45,9 +43,7 @@ def promised(grammar: Grammar, dialect: Dialect, text: str) -> Grammar:
         case Dialect.REGEX:
             return Grammar(_unbounded(grammar.start), _loosened(grammar))
         case _ if EXPRESSION.name in grammar.rules:
-            rough = {
-                name: ROUGH if _WORKING.fullmatch(name) else node for name, node in grammar.rules.items()
-            }
+            rough = {name: ROUGH if is_working(name) else node for name, node in grammar.rules.items()}
             return Grammar(grammar.start, rough)
         case _:
             return grammar
@@ -75,7 +71,7 @@ def _all_loose(rules: Mapping[str, Node]) -> dict[str, Node]:
 
 
 def _loose(name: str, node: Node) -> Node:
-    return Repeat(_TEXT, 1, None) if _LOOSE.fullmatch(name) else _unbounded(node)
+    return Repeat(_TEXT, 1, None) if is_working(name) or is_quote(name) else _unbounded(node)
 
 
 def _unbounded(node: Node) -> Node:

@@ -15,6 +15,12 @@ from guard.dialect.tree import Sequence as Parts
 MAX_WORDS: Final = 600  # of all sources; longer ones are quoted freely and the checker looks them up
 
 _WORD = re.compile(r"(\s*)(\w+|[^\w\s])")
+_QUOTE = re.compile(r"q[0-9a-f]{8}")
+
+
+def is_quote(name: str) -> bool:
+    """Whether a rule of that name is a quote of some sources; those of its words have longer names."""
+    return _QUOTE.fullmatch(name) is not None
 
 
 def quotes(

@@ -8,13 +8,13 @@ checker to read. Each rule is written once, and its text put wherever it is refe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
 from guard.dialect.holes import QUOTE
 from guard.dialect.patterns import escaped, of_class, settled, times
+from guard.dialect.quotes import is_quote
 from guard.dialect.tree import (
     Chars,
     Choice,
@@ -26,7 +26,7 @@ from guard.dialect.tree import (
     Sequence,
     Terminal,
 )
-from guard.dialect.workings import FREE
+from guard.dialect.workings import FREE, is_working
 
 MAX_CHARACTERS: Final = 100_000
 MAX_QUOTE: Final = 5_000  # characters for the words of a source
@@ -35,8 +35,6 @@ MAX_SIZE: Final = 100_000  # of what is repeated, written out
 MAX_DEPTH: Final = 60  # brackets in brackets; each is three levels to Rust's reader, which takes 250
 
 _END: Final = "\ufdd0" * 12  # as long as a closing line, and no text
-_WORKING = re.compile(r"expression[0-9]+")
-_QUOTE = re.compile(r"q[0-9a-f]{8}")
 _MOST_WORDS: Final = 50  # more cannot be said in `MAX_QUOTE`: behind each stand all others, of 4 or more each
 
 
@@ -47,7 +45,7 @@ def regex(grammar: Grammar, *, most: int = MAX_CHARACTERS) -> str | None:
     number of passes do) or would be longer than `most` characters, even with quotes as any text.
     """
     found = _whole(grammar, most, _rest)
-    if found is None and any(map(_QUOTE.fullmatch, grammar.rules)):
+    if found is None and any(map(is_quote, grammar.rules)):
         found = _whole(_unquoted(grammar), most, _unquoted_rest)
     return found
 
@@ -94,7 +92,7 @@ def _unquoted(grammar: Grammar) -> Grammar:
 
 
 def _free(rules: Mapping[str, Node]) -> dict[str, Node]:
-    return {name: QUOTE.node if _QUOTE.fullmatch(name) else node for name, node in rules.items()}
+    return {name: QUOTE.node if is_quote(name) else node for name, node in rules.items()}
 
 
 def _unquoted_rest(rules: Mapping[str, Node]) -> _Expression | None:
@@ -132,19 +130,17 @@ class _Rules:
 
     def _loose(self, name: str) -> Node:
         """Give what is written for a rule."""
-        if _WORKING.fullmatch(name):
+        if is_working(name):
             return FREE
         match self._rules[name]:
-            case Sequence(parts=(_, Choice(options=words), _)) if len(
-                words
-            ) > _MOST_WORDS and _QUOTE.fullmatch(name):
+            case Sequence(parts=(_, Choice(options=words), _)) if len(words) > _MOST_WORDS and is_quote(name):
                 return QUOTE.node
             case node:
                 return node
 
     def _rule(self, name: str, node: Node) -> _Expression | None:
         inner = self._node(node)
-        if _QUOTE.fullmatch(name) and (inner is None or len(inner.text) > MAX_QUOTE):
+        if is_quote(name) and (inner is None or len(inner.text) > MAX_QUOTE):
             return self._node(QUOTE.node)
         # Rules that refer to rules several times grow with every level: stop where it is too much.
         return None if inner is None or len(inner.text) > self._most else inner

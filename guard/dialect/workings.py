@@ -52,6 +52,14 @@ def _member(node: Node) -> Node:
     return sequence(node, Repeat(sequence(Literal("."), NAME), 0, 8))
 
 
+_WORKING = re.compile(r"expression[0-9]+")
+
+
+def is_working(name: str) -> bool:
+    """Whether a rule of that name is a working at some level of brackets."""
+    return _WORKING.fullmatch(name) is not None
+
+
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 _REST = Chars((("a", "z"), ("A", "Z"), ("_", "_"), ("0", "9")))
 # Words that begin something else where a name may stand, and those that are no name of a function.
