@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from llguidance import LLMatcher, LLTokenizer
 
-from tests.proxy.running import BODY, BOUND, CHAIN, Reply, behind, run, running
+from tests.proxy.running import BODY, BOUND, CHAIN, Reply, before, run
 from tests.upstream.openai_types import published
 from tests.upstream.responding import Answer
-from tests.upstream.servers import DONE, Connection, event, serving
+from tests.upstream.servers import DONE, Connection, event
 
 LINES: Final = CHAIN.splitlines(keepends=True)
 WRONG: Final = [*LINES[:3], "4 s4 = 13 + 5 = 19\n", *LINES[4:]]
@@ -214,10 +214,8 @@ def asked(
             await connection.stream(*events, *form.ending(answer.finish_reason))
 
     async def ask() -> Reply:
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, config=config, **form.settings)
-            async with running(service) as endpoint:
-                return await endpoint.post({**(body or BODY), "stream": stream})
+        async with before(tmp_path, behave, config=config, **form.settings) as (endpoint, _):
+            return await endpoint.post({**(body or BODY), "stream": stream})
 
     reply = run(ask())
     assert heard.refused == []

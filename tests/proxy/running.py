@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import yaml
 
 from guard.config import Service, build, load_config
 from guard.proxy.app import Addresses, serve
-from tests.upstream.servers import HANGS_S, Connection
+from tests.upstream.servers import HANGS_S, Connection, Server, serving
 
 T = TypeVar("T")
 
@@ -147,6 +147,12 @@ class Reply:
         return json.loads(self.body)
 
     @property
+    def report(self) -> dict[str, Any]:
+        """What an answer in one piece tells of its run."""
+        report: dict[str, Any] = self.json["stepguard"]
+        return report
+
+    @property
     def error(self) -> dict[str, Any]:
         """The error object, after a look at its shape."""
         error: dict[str, Any] = self.json["error"]
@@ -207,6 +213,15 @@ async def running(service: Service) -> AsyncIterator[Endpoint]:
     finally:
         stop.set()
         await ended
+
+
+@asynccontextmanager
+async def before(
+    folder: Path, behave: Callable[[Connection], Awaitable[None]], **settings: Any
+) -> AsyncIterator[tuple[Endpoint, Server]]:
+    """An endpoint in front of a server that treats every connection the same way."""
+    async with serving(behave) as server, running(behind(folder, server.url, **settings)) as endpoint:
+        yield endpoint, server
 
 
 def run(body: Coroutine[Any, Any, T]) -> T:

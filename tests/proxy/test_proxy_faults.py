@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tests.proxy.running import (
     PORTS,
     TRACE,
     WRONG,
-    Endpoint,
+    before,
     behind,
     nonce_in,
     policy,
@@ -37,24 +37,15 @@ from tests.upstream.servers import (
     DONE,
     STREAM_HEAD,
     Connection,
-    Server,
     chunked,
     event,
     head,
     said,
-    serving,
     whole,
 )
 
 FREE = {"model": "any", "messages": ASK["messages"]}
 Behaviour = Callable[[Connection], Awaitable[None]]
-
-
-@asynccontextmanager
-async def before(tmp_path: Path, behave: Behaviour, **options: Any) -> AsyncIterator[tuple[Endpoint, Server]]:
-    """An endpoint in front of a server that treats every connection the same way."""
-    async with serving(behave) as server, running(behind(tmp_path, server.url, **options)) as endpoint:
-        yield endpoint, server
 
 
 async def answers(connection: Connection, trace: str = TRACE, *, pause_s: float = 0) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.running import BODY, TRACE, WRONG, Endpoint, Reply, behind, policy, run, running
-from tests.upstream.servers import DONE, Connection, said, serving, whole
+from tests.proxy.running import BODY, TRACE, WRONG, Endpoint, before, policy, run
+from tests.upstream.servers import DONE, Connection, said, whole
 
 REFUSAL = b'{"error": {"message": "unknown field", "type": "invalid_request_error"}}'
 
@@ -49,17 +49,10 @@ def asking(
     config: str = policy("attempts: 4\nforce_by: grammar"),
 ) -> None:
     async def whole_test() -> None:
-        async with serving(server) as serves:
-            service = behind(tmp_path, serves.url, kind="llama.cpp", config=config)
-            async with running(service) as endpoint:
-                await body(endpoint)
+        async with before(tmp_path, server, kind="llama.cpp", config=config) as (endpoint, _):
+            await body(endpoint)
 
     run(whole_test())
-
-
-def report(reply: Reply) -> dict[str, Any]:
-    found: dict[str, Any] = reply.json["stepguard"]
-    return found
 
 
 def test_lines_are_asked_for_one_by_one_where_the_grammar_is_refused(tmp_path: Path) -> None:
@@ -68,7 +61,7 @@ def test_lines_are_asked_for_one_by_one_where_the_grammar_is_refused(tmp_path: P
     async def body(endpoint: Endpoint) -> None:
         replies = [await endpoint.post(BODY) for _ in range(2)]
         assert [reply.status for reply in replies] == [200] * 2
-        first, second = (report(reply)["generations"] for reply in replies)
+        first, second = (reply.report["generations"] for reply in replies)
         assert first == second + 1 > 3
         assert server.forced == [True] + [False] * (first + second - 1)
 
@@ -83,7 +76,7 @@ def test_a_refused_grammar_is_left_out_counted_and_remembered(
     async def body(endpoint: Endpoint) -> None:
         replies = [await endpoint.post(BODY) for _ in range(3)]
         assert [reply.status for reply in replies] == [200] * 3
-        reports = [report(reply) for reply in replies]
+        reports = [reply.report for reply in replies]
         assert [(one["attempts"], one["generations"], one["forced"]) for one in reports] == [
             (1, 2, "none"),
             (1, 1, "none"),
@@ -108,7 +101,7 @@ def test_a_refusal_for_another_reason_goes_to_the_client_and_is_not_remembered(t
             assert reply.status == 400
             assert "unknown field" in reply.error["message"]
         server.always = False
-        assert report(await endpoint.post(BODY))["forced"] == "operands"
+        assert (await endpoint.post(BODY)).report["forced"] == "operands"
         assert await endpoint.counted('stepguard_grammar_refused_total{upstream="main"}') == 0
 
     asking(tmp_path, server, body)
@@ -140,7 +133,7 @@ def test_lanes_of_a_race_go_on_without_their_grammars(tmp_path: Path) -> None:
 
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
-        assert (reply.status, report(reply)["outcome"]) == (200, "accepted_first")
+        assert (reply.status, reply.report["outcome"]) == (200, "accepted_first")
 
     asking(tmp_path, server, body, config=policy("race: 2"))
 
@@ -151,7 +144,7 @@ def test_a_grammar_that_is_ignored_is_noticed_and_the_checker_enforces(tmp_path:
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
         assert reply.status == 422
-        assert report(reply)["violations"]
+        assert reply.report["violations"]
         assert await endpoint.counted('stepguard_grammar_ignored_total{upstream="main"}') == 1
 
     asking(tmp_path, server, body, config=policy("actions: [reject]"))

@@ -28,15 +28,14 @@ from tests.proxy.forms import (
 from tests.proxy.running import (
     BODY,
     CHAIN,
-    behind,
+    before,
     policy,
     read_chunks,
     read_head,
     request,
     run,
-    running,
 )
-from tests.upstream.servers import Connection, chunked, serving, whole
+from tests.upstream.servers import Connection, chunked, whole
 
 both = pytest.mark.parametrize(
     "form",
@@ -196,19 +195,17 @@ def test_a_step_is_the_clients_before_the_next_one_is_written(tmp_path: Path, fo
                 re.findall(r'"(?:input|content|delta)": "((?:[^"\\]|\\.)*)"', b"".join(events).decode())
             )
 
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, idle_s=5, **form.settings)
-            async with running(service) as endpoint:
-                reader, writer = await endpoint.connect()
-                writer.write(request(json.dumps({**BODY, "stream": True}).encode()))
-                await read_head(reader)
-                got = b""
-                async for piece in read_chunks(reader):
-                    got += piece
-                    if b"5 s5 = 18 - 3 = 15" in got:
-                        seen.set()
-                writer.close()
-                assert got.endswith(b"data: [DONE]\n\n")
-                assert b"38" in got
+        async with before(tmp_path, behave, idle_s=5, **form.settings) as (endpoint, _):
+            reader, writer = await endpoint.connect()
+            writer.write(request(json.dumps({**BODY, "stream": True}).encode()))
+            await read_head(reader)
+            got = b""
+            async for piece in read_chunks(reader):
+                got += piece
+                if b"5 s5 = 18 - 3 = 15" in got:
+                    seen.set()
+            writer.close()
+            assert got.endswith(b"data: [DONE]\n\n")
+            assert b"38" in got
 
     run(ask())

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from guard.config.service import Service
-from tests.proxy.running import BODY, CHAIN, TRACE, WRONG, behind, policy, run, running
-from tests.upstream.servers import DONE, Connection, said, serving
+from tests.proxy.running import BODY, CHAIN, TRACE, WRONG, before, policy, run
+from tests.upstream.servers import DONE, Connection, said
 
 COUNT: Final = 'stepguard_grammar_ignored_total{upstream="main"}'
 LINES: Final = CHAIN.splitlines(keepends=True)
@@ -79,11 +78,9 @@ def asked(tmp_path: Path, answer: Answer, *, settings: str, **upstream: Any) -> 
         await connection.stream(*events, said(None, "stop"), DONE)
 
     async def ask() -> tuple[int, float]:
-        async with serving(behave) as server:
-            service: Service = behind(tmp_path, server.url, config=policy(settings), **upstream)
-            async with running(service) as endpoint:
-                reply = await endpoint.post(BODY)
-                return reply.status, await endpoint.counted(COUNT)
+        async with before(tmp_path, behave, config=policy(settings), **upstream) as (endpoint, _):
+            reply = await endpoint.post(BODY)
+            return reply.status, await endpoint.counted(COUNT)
 
     return run(ask())
 

@@ -14,15 +14,14 @@ from tests.proxy.running import (
     TRACE,
     WRONG,
     Endpoint,
-    behind,
+    before,
     nonce_in,
     policy,
     request,
     run,
-    running,
     until,
 )
-from tests.upstream.servers import DONE, STREAM_HEAD, USAGE, Connection, chunked, said, serving
+from tests.upstream.servers import DONE, STREAM_HEAD, USAGE, Connection, chunked, said
 
 LANES = 3
 
@@ -56,30 +55,28 @@ def test_the_first_lane_wins_and_the_others_are_closed_within_a_tenth_of_a_secon
 
     async def body() -> None:
         config = policy(f"race: {LANES}\nseed: 3")
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, config=config, first_s=5, idle_s=5)
-            async with running(service) as endpoint:
-                reply = await endpoint.post({**BODY, "stream": stream, "temperature": 0})
-                await asyncio.sleep(0.05)
-                gone = [connection.gone for connection in server.connections[: LANES - 1]]
-                assert all(at is not None and at - won_at[0] < 0.1 for at in gone)
-                last = reply.events[-1] if stream else reply.json
-                report = last["stepguard"]
-                assert report["race"]["lanes"] == LANES
-                assert (report["outcome"], report["attempts"], report["generations"]) == (
-                    "accepted_first",
-                    1,
-                    LANES,
-                )
-                assert report["usage"]["completion_tokens"] >= 3
-                if stream:
-                    deltas = [event["choices"][0]["delta"] for event in reply.events]
-                    steps = [delta["reasoning_content"] for delta in deltas if "reasoning_content" in delta]
-                    assert steps == CHAIN.splitlines(keepends=True)
-                assert len({body["seed"] for body in bodies}) == LANES
-                assert sorted(str(body["temperature"]) for body in bodies) == ["0.0", "0.5", "0.5"]
-                for strategy, result, times in (("initial", "", 1), ("race", "", LANES - 1), ("", "lost", 2)):
-                    assert await counted(endpoint, strategy, result) == times
+        async with before(tmp_path, behave, config=config, first_s=5, idle_s=5) as (endpoint, server):
+            reply = await endpoint.post({**BODY, "stream": stream, "temperature": 0})
+            await asyncio.sleep(0.05)
+            gone = [connection.gone for connection in server.connections[: LANES - 1]]
+            assert all(at is not None and at - won_at[0] < 0.1 for at in gone)
+            last = reply.events[-1] if stream else reply.json
+            report = last["stepguard"]
+            assert report["race"]["lanes"] == LANES
+            assert (report["outcome"], report["attempts"], report["generations"]) == (
+                "accepted_first",
+                1,
+                LANES,
+            )
+            assert report["usage"]["completion_tokens"] >= 3
+            if stream:
+                deltas = [event["choices"][0]["delta"] for event in reply.events]
+                steps = [delta["reasoning_content"] for delta in deltas if "reasoning_content" in delta]
+                assert steps == CHAIN.splitlines(keepends=True)
+            assert len({body["seed"] for body in bodies}) == LANES
+            assert sorted(str(body["temperature"]) for body in bodies) == ["0.0", "0.5", "0.5"]
+            for strategy, result, times in (("initial", "", 1), ("race", "", LANES - 1), ("", "lost", 2)):
+                assert await counted(endpoint, strategy, result) == times
 
     async def counted(endpoint: Endpoint, strategy: str, result: str) -> float:
         text = (await endpoint.admin("/metrics")).body.decode()
@@ -109,17 +106,18 @@ def test_a_lane_that_departs_leaves_the_field_to_the_others_and_is_reported(tmp_
         await connection.send(chunked(said(None, "stop") + USAGE + DONE), b"0\r\n\r\n")
 
     async def body() -> None:
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, config=policy(f"race: {LANES}"), first_s=5, idle_s=5)
-            async with running(service) as endpoint:
-                reply = await endpoint.post({**BODY, "stream": True})
-                report = reply.events[-1]["stepguard"]
-                assert report["outcome"] == "accepted_first"
-                assert report["generations"] == LANES
-                marked = [(one["kind"], one["step"], one["lost"]) for one in report["violations"]]
-                assert marked == [("wrong_value", "4", True)] * 2
-                lanes = {one["lane"] for one in report["violations"]} | {report["race"]["lane"]}
-                assert lanes == {1, 2, 3}
+        async with before(tmp_path, behave, config=policy(f"race: {LANES}"), first_s=5, idle_s=5) as (
+            endpoint,
+            _,
+        ):
+            reply = await endpoint.post({**BODY, "stream": True})
+            report = reply.events[-1]["stepguard"]
+            assert report["outcome"] == "accepted_first"
+            assert report["generations"] == LANES
+            marked = [(one["kind"], one["step"], one["lost"]) for one in report["violations"]]
+            assert marked == [("wrong_value", "4", True)] * 2
+            lanes = {one["lane"] for one in report["violations"]} | {report["race"]["lane"]}
+            assert lanes == {1, 2, 3}
 
     run(body())
 
@@ -131,17 +129,18 @@ def test_a_client_that_leaves_closes_every_lane(tmp_path: Path) -> None:
         await connection.until_gone()
 
     async def body() -> None:
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, config=policy(f"race: {LANES}"), first_s=5, idle_s=5)
-            async with running(service) as endpoint:
-                _, writer = await endpoint.connect()
-                writer.write(request(json.dumps(BODY).encode()))
-                await until(lambda: len(server.connections) == LANES)
-                await asyncio.sleep(0.05)
-                left_at = asyncio.get_running_loop().time()
-                writer.transport.abort()
-                await asyncio.sleep(0.1)
-                gone = [connection.gone for connection in server.connections]
-                assert all(at is not None and at - left_at < 0.1 for at in gone)
+        async with before(tmp_path, behave, config=policy(f"race: {LANES}"), first_s=5, idle_s=5) as (
+            endpoint,
+            server,
+        ):
+            _, writer = await endpoint.connect()
+            writer.write(request(json.dumps(BODY).encode()))
+            await until(lambda: len(server.connections) == LANES)
+            await asyncio.sleep(0.05)
+            left_at = asyncio.get_running_loop().time()
+            writer.transport.abort()
+            await asyncio.sleep(0.1)
+            gone = [connection.gone for connection in server.connections]
+            assert all(at is not None and at - left_at < 0.1 for at in gone)
 
     run(body())

@@ -11,10 +11,20 @@ from typing import Any
 import pytest
 
 from tests.proxy.forms import LINES, Responses
-from tests.proxy.running import ASK, BODY, CHAIN, TRACE, WRONG, Endpoint, Reply, behind, policy, run, running
+from tests.proxy.running import (
+    ASK,
+    BODY,
+    CHAIN,
+    TRACE,
+    WRONG,
+    Endpoint,
+    before,
+    policy,
+    run,
+)
 from tests.upstream.openai_types import published
 from tests.upstream.responding import Answer
-from tests.upstream.servers import Connection, serving, whole
+from tests.upstream.servers import Connection, whole
 
 REFUSAL = {
     "error": {"message": "Invalid grammar", "type": "invalid_request_error", "param": "tools", "code": None}
@@ -56,17 +66,10 @@ def asking(
     tmp_path: Path, server: Server, body: Callable[[Endpoint], Awaitable[None]], settings: str = "attempts: 4"
 ) -> None:
     async def whole_test() -> None:
-        async with serving(server) as serves:
-            service = behind(tmp_path, serves.url, config=policy(settings), **Responses().settings)
-            async with running(service) as endpoint:
-                await body(endpoint)
+        async with before(tmp_path, server, config=policy(settings), **Responses().settings) as (endpoint, _):
+            await body(endpoint)
 
     run(whole_test())
-
-
-def report(reply: Reply) -> dict[str, Any]:
-    found: dict[str, Any] = reply.json["stepguard"]
-    return found
 
 
 def test_openais_own_client_gets_a_chat_completion(tmp_path: Path) -> None:
@@ -92,7 +95,7 @@ def test_fields_of_the_client_go_where_that_api_has_them(tmp_path: Path) -> None
 
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post({**BODY, **theirs, "messages": said, "max_tokens": 900})
-        assert (reply.status, report(reply)["outcome"]) == (200, "accepted_first")
+        assert (reply.status, reply.report["outcome"]) == (200, "accepted_first")
 
     asking(tmp_path, server, body)
     [asked] = server.asked
@@ -113,7 +116,7 @@ def test_thoughts_are_counted_and_leave_only_where_the_policy_says_so(tmp_path: 
 
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
-        assert (reply.status, report(reply)["outcome"]) == (200, "accepted_first")
+        assert (reply.status, reply.report["outcome"]) == (200, "accepted_first")
         message = reply.json["choices"][0]["message"]
         assert message["content"] == "38"
         assert (b"CANARY" in reply.body) is (reasoning == "relay")
@@ -129,7 +132,7 @@ def test_a_refused_grammar_is_left_out_counted_and_remembered(tmp_path: Path) ->
     server = Server([plainly], refuses=True)
 
     async def body(endpoint: Endpoint) -> None:
-        reports = [report(await endpoint.post(BODY)) for _ in range(2)]
+        reports = [(await endpoint.post(BODY)).report for _ in range(2)]
         assert [(one["outcome"], one["generations"], one["forced"]) for one in reports] == [
             ("accepted_first", 2, "none"),
             ("accepted_first", 1, "none"),
@@ -157,7 +160,7 @@ def test_a_grammar_that_is_ignored_is_noticed_and_the_checker_enforces(tmp_path:
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
         assert reply.status == 422
-        assert report(reply)["violations"][0]["kind"] == "malformed"
+        assert reply.report["violations"][0]["kind"] == "malformed"
         assert await endpoint.counted(IGNORED) == 1
 
     asking(tmp_path, Server([chatting]), body, "actions: [reject]")
@@ -169,7 +172,7 @@ def test_a_faithful_trace_counts_wherever_it_is_written(tmp_path: Path) -> None:
 
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
-        assert (reply.json["choices"][0]["message"]["content"], report(reply)["outcome"]) == (
+        assert (reply.json["choices"][0]["message"]["content"], reply.report["outcome"]) == (
             "38",
             "accepted_first",
         )
@@ -189,7 +192,7 @@ def test_a_wrong_value_never_comes_back_into_the_conversation(tmp_path: Path) ->
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
         assert reply.json["choices"][0]["message"]["reasoning_content"] == CHAIN
-        assert report(reply)["outcome"] == "accepted_after_retry"
+        assert reply.report["outcome"] == "accepted_after_retry"
 
     asking(tmp_path, server, body)
     *_, stands, turn = server.asked[1]["input"]
@@ -206,7 +209,7 @@ def test_a_refusal_is_an_answer_that_is_missing(tmp_path: Path) -> None:
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
         assert reply.status == 422
-        assert [one["kind"] for one in report(reply)["violations"]] == ["missing_answer"]
+        assert [one["kind"] for one in reply.report["violations"]] == ["missing_answer"]
         assert await endpoint.counted(IGNORED) == 0
 
     asking(tmp_path, Server([refusing]), body, "actions: [reject]")
@@ -221,7 +224,7 @@ def test_an_answer_that_was_cut_is_truncated_and_gone_on_with(tmp_path: Path, re
         return into_the_tool(answer, "".join(trace.splitlines(keepends=True)[3:]))
 
     async def body(endpoint: Endpoint) -> None:
-        found = report(await endpoint.post(BODY))
+        found = (await endpoint.post(BODY)).report
         assert [(one["kind"], one["step"]) for one in found["violations"]] == [("truncated", "3")]
         assert found["generations"] == 2
 
@@ -243,7 +246,7 @@ def test_a_stream_that_fails_is_asked_for_again_from_where_it_stood(tmp_path: Pa
     async def body(endpoint: Endpoint) -> None:
         reply = await endpoint.post(BODY)
         assert reply.json["choices"][0]["message"]["reasoning_content"] == CHAIN
-        assert (report(reply)["violations"], report(reply)["generations"]) == ([], 3)
+        assert (reply.report["violations"], reply.report["generations"]) == ([], 3)
 
     asking(tmp_path, server, body, "transport_retries: 3")
 

@@ -17,13 +17,12 @@ from tests.proxy.running import (
     TRACE,
     Endpoint,
     Reply,
-    behind,
+    before,
     nonce_in,
     policy,
     run,
-    running,
 )
-from tests.upstream.servers import DONE, Connection, event, said, serving, whole
+from tests.upstream.servers import DONE, Connection, event, said, whole
 
 CANARY = "CANARY"
 QUOTED = f"Let me see.\n{TRACE.replace('= 38', '= 39')}No: {CANARY}.\n"
@@ -86,12 +85,10 @@ def asked(
         await connection.stream(*says(trace), *last, DONE)
 
     async def body() -> tuple[Reply, list[float]]:
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, config=policy(settings), **upstream)
-            async with running(service) as endpoint:
-                options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-                reply = await endpoint.post({**BODY, **options})
-                return reply, [await endpoint.counted(series) for series in counts]
+        async with before(tmp_path, behave, config=policy(settings), **upstream) as (endpoint, _):
+            options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+            reply = await endpoint.post({**BODY, **options})
+            return reply, [await endpoint.counted(series) for series in counts]
 
     return run(body())
 
@@ -213,7 +210,7 @@ def test_an_answer_in_one_piece_may_think_too(tmp_path: Path) -> None:
         await connection.send(whole("200 OK", json.dumps(answer).encode()))
 
     async def body() -> None:
-        async with serving(behave) as server, running(behind(tmp_path, server.url)) as endpoint:
+        async with before(tmp_path, behave) as (endpoint, _):
             reply = await endpoint.post(BODY)
             assert reply.json["choices"][0]["message"]["content"] == "38"
             assert CANARY.encode() not in reply.body
@@ -236,9 +233,7 @@ def test_the_official_client_reads_relayed_thoughts(tmp_path: Path) -> None:
             assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "38"
 
     async def body() -> None:
-        async with serving(behave) as server:
-            service = behind(tmp_path, server.url, config=policy("reasoning: relay"))
-            async with running(service) as endpoint:
-                await asyncio.wait_for(reads(endpoint), 10)
+        async with before(tmp_path, behave, config=policy("reasoning: relay")) as (endpoint, _):
+            await asyncio.wait_for(reads(endpoint), 10)
 
     run(body())

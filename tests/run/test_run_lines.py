@@ -57,6 +57,14 @@ from tests.traces import Case, cases
 
 AUTO: Final = Policy(force_by=ForceBy.AUTO)
 BEGIN: Final = f"@begin sums {NONCE}\n"
+# The lines of `shares` as they are written behind a right decision.
+SHARED: Final = {
+    "1": "1 people = 6",
+    "2": "2 check 6 < 100 = true",
+    "3": "3 rest = 10 - 6 = 4",
+    "4": "4 each = 90 / 4 = 22.50",
+    "5": "5 return 22.50",
+}
 
 
 @dataclass
@@ -309,13 +317,7 @@ def test_another_step_of_a_group_is_as_good_as_the_one_that_was_begun() -> None:
 
 def test_a_decision_with_which_the_procedure_fails_is_asked_for_again() -> None:
     scribe = Scribe(
-        {
-            "1": "1 people = 6",
-            "2": "2 check 6 < 100 = true",
-            "3": "3 rest = 10 - 6 = 4",
-            "4": "4 each = 90 / 4 = 22.50",
-            "5": "5 return 22.50",
-        },
+        SHARED,
         {"1": " 120"},
     )
     finish = scribe.carry_out(shares(policy=AUTO))
@@ -433,13 +435,7 @@ def test_loops_and_refusals_come_to_their_end(make: Callable[[Policy], Run]) -> 
 
 def test_votes_are_cast_line_by_line() -> None:
     scribe = Scribe(
-        {
-            "1": "1 people = 6",
-            "2": "2 check 6 < 100 = true",
-            "3": "3 rest = 10 - 6 = 4",
-            "4": "4 each = 90 / 4 = 22.50",
-            "5": "5 return 22.50",
-        },
+        SHARED,
         {"1": " 5"},
     )
     finish = scribe.carry_out(shares(policy=replace(AUTO, votes=Votes(ahead=2, most=7))))
