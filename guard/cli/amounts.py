@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from guard.cli.terminal import cut
+from guard.run.varying import SEEDS
 
-MOST_SEED: Final = 2**63 - 1  # as in a configuration
+MOST_SEED: Final = SEEDS - 1
 
 _LONGEST: Final = 40  # characters of a number
 _ROUNDED: Final = 0.011  # so that three times 0.33 is all

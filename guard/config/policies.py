@@ -14,6 +14,7 @@ from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
 from guard.run.ladders import Action, Rule, Rung
 from guard.run.policy import TEMPERATURES, ForceBy, Policy, Vary, Votes
+from guard.run.varying import SEEDS
 
 Mode = Literal["enforce", "observe", "off"]
 
@@ -180,7 +181,7 @@ class PolicySettings(Section):
         description="of the first, second, ... try at a step, if higher than asked for; null: as asked for",
     )
     seed: int | None = Field(
-        default=None, ge=0, lt=2**63, description="seed of the first try where the client names none"
+        default=None, ge=0, lt=SEEDS, description="seed of the first try where the client names none"
     )
     force: Level = Field(
         default=Level.OPERANDS,
