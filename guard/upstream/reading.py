@@ -9,6 +9,7 @@ from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, Ups
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.capabilities import Api
 from guard.wire import sse
+from guard.wire.apart import Apart
 from guard.wire.chat import REASONING, InBandError, Piece, WireUsage, read_piece
 from guard.wire.responses import Events
 from guard.wire.steps import Steps
@@ -279,29 +280,21 @@ class _Spoken:
     def __init__(self) -> None:
         self.called = False
         self.aside = False  # whether something was said
-        self._last = ""  # the character that was read last
-        self._where: int | None = None  # the call that it was written into, None: it was said
+        self._places = Apart()  # calls that it was written into, None: it was said
 
     @property
     def nothing(self) -> bool:
         """Whether there was no text at all: a refusal has a field of its own."""
-        return not self._last
+        return self._places.nothing
 
     def text(self, piece: Piece) -> str:
         """Give what a piece adds."""
-        said = self._joined(None, piece.text)
+        said = self._places.join(None, piece.text)
         self.aside = self.aside or bool(piece.text.strip())
         for call, text in piece.inputs:
             self.called = True
-            said += self._joined(call, text)
+            said += self._places.join(call, text)
         return said
-
-    def _joined(self, where: int | None, text: str) -> str:
-        if not text:
-            return ""
-        joint = "\n" if where != self._where and self._last not in {"", "\n"} else ""
-        self._where, self._last = where, text[-1]
-        return joint + text
 
 
 class _Echo:

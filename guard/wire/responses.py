@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from guard.wire.apart import Apart
 from guard.wire.chat import InBandError, Piece, WireUsage, read_error
 from guard.wire.statuses import status_of
 
@@ -33,8 +34,7 @@ class Events:
         self._thoughts = frozenset(f"response.{name}.delta" for name in thoughts)
         self._heard = False  # whether something was said or written into a tool
         self._thought = False
-        self._part: object = None  # of a message, that was said last
-        self._last = ""  # the character in which that ended
+        self._parts = Apart()  # of messages
 
     def read(self, data: bytes) -> Piece | InBandError | None:
         """Read the data of an event, or the whole response; None where it is neither."""
@@ -71,15 +71,8 @@ class Events:
         self._heard = self._heard or bool(text)
         place = event.get("output_index")
         if kind == _TEXT:
-            return Piece(self._joined((place, event.get("content_index")), text), "", None, None)
+            return Piece(self._parts.join((place, event.get("content_index")), text), "", None, None)
         return Piece("", "", None, None, ((place if isinstance(place, int) else 0, text),))
-
-    def _joined(self, part: object, text: str) -> str:
-        if not text:
-            return ""
-        joint = "\n" if self._last not in {"", "\n"} and part != self._part else ""
-        self._part, self._last = part, text[-1]
-        return joint + text
 
     def _end(self, status: object, response: Mapping[str, Any]) -> Piece | InBandError:
         if status == "failed":
@@ -89,7 +82,7 @@ class Events:
         items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         unheard = () if self._heard else enumerate(_said(items))
         return Piece(
-            "".join(self._joined(place, said) for place, said in unheard),
+            "".join(self._parts.join(place, said) for place, said in unheard),
             "" if self._thought else "".join(_thought(items)),
             _finish_reason(status, response.get("incomplete_details")),
             _usage(response.get("usage")),
