@@ -182,12 +182,12 @@ class Trial:
             self._say("request", f"refused: {problem}", "accepted", _written(changes))
         else:
             self._say("request", "accepted", "accepted")
-        self.row = row
+        table, self.row = self.row, row
         self._say("streams", _yes(answer.streamed), "yes")
         wrong = {} if answer.usage == row.usage else {"usage": answer.usage}
         self._say("usage", _yes(answer.usage), _yes(row.usage), wrong)
         if row.roles is Roles.NONE:
-            self._say("instructions", "not tried", "none")
+            self._say("instructions", "not tried", table.roles.value)
         else:
             followed = "followed" if ODD in answer.text else "accepted, not followed"
             self._say("instructions", followed, row.roles.value)

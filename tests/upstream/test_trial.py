@@ -11,7 +11,7 @@ import pytest
 from guard.dialect.notation import Dialect
 from guard.upstream.answer import read_answer
 from guard.upstream.backends import BACKENDS, backend_for
-from guard.upstream.capabilities import HELD, Api, Place, Prefix, contradictions
+from guard.upstream.capabilities import HELD, Api, Place, Prefix, Roles, contradictions
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
 from guard.upstream.trial import Trial, overrides
@@ -277,6 +277,15 @@ def test_what_it_does_about_a_bad_grammar_is_told_and_no_reason_to_change_anythi
 def test_a_server_that_answers_in_one_piece_is_told_apart() -> None:
     assert found(tried(Able(streams=False))[0])["streams"] == "no"
     assert found(tried(Able())[0])["streams"] == "yes"
+
+
+@pytest.mark.parametrize(("capabilities", "table"), [({}, "any"), ({"roles": Roles.NONE}, "none")])
+def test_beside_instructions_that_were_not_tried_stands_what_the_table_says(
+    capabilities: dict[str, Any], table: str
+) -> None:
+    trial, _ = tried(Able(system=False), "generic", capabilities=capabilities)
+    [instructions] = [one for one in trial.findings if one.capability == "instructions"]
+    assert (instructions.found, instructions.row) == ("not tried", table)
 
 
 def test_instructions_that_are_not_followed_are_no_reason_to_change_anything() -> None:
