@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Execution, Expected, Pick, Unknown
 from guard.procedure.groups import around
 from guard.procedure.model import StepKind
-from guard.procedure.steps import MAX_STEPS
+from guard.procedure.passes import MOST_STEPS
 from guard.procedure.types import Value
 
 AHEAD: Final = 2_000  # steps that are looked ahead for one that was written
@@ -121,7 +121,7 @@ def look_ahead(
 
 
 def count_steps(
-    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = MAX_STEPS
+    program: Executable, inputs: Mapping[str, Value], sent: Iterable[Sent], *, most: int = MOST_STEPS
 ) -> int | None:
     """How many steps the whole execution has, carried on behind `sent` with computed values.
 

@@ -11,7 +11,7 @@ from guard.procedure.evaluate import Compiled
 from guard.procedure.expected import UNKNOWN, Cell, Ending, EndKind, Expected, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
-from guard.procedure.passes import Env
+from guard.procedure.passes import PASSES, Env
 from guard.procedure.showing import Part, render
 from guard.procedure.steps import (
     NEXT,
@@ -27,6 +27,7 @@ from guard.procedure.steps import (
     Simple,
     count,
     due,
+    fault,
     undetermined,
     usable,
 )
@@ -107,14 +108,16 @@ class DoStep:
             inner = self._frame(frame)
             working = render(self.shown, frame.env, frame.shown)
         except EvaluationError as reason:
-            raise Fault(path, str(reason)) from None
+            raise fault(path, reason) from None
         written = [part for part in working if isinstance(part, str)]
         known = "".join(written) if len(written) == len(working) else None
         cell = Cell((), "", working, UNKNOWN if known is None else known, known, _STRING, bare=True)
         yield self.place.expect(path, (cell,))
         inner.steps = frame.steps
+        inner.env[PASSES] = frame.env[PASSES]
         ending = yield from self._inside(self.body.run(inner, f"{path}."))
         frame.steps = inner.steps
+        frame.env[PASSES] = inner.env[PASSES]
         if ending is None or ending.kind is not EndKind.RETURN:
             return ending
         value = UNKNOWN if ending.value is None else usable(ending.value, self.type)
@@ -129,9 +132,9 @@ class DoStep:
             env[name], cell = leaf.fill(frame.env, frame.shown)
             shown[name] = cell.value
         if self.exact:
-            return Frame(env, shown)
+            return Frame(env, shown, most=frame.most)
         kept = env if frame.shown is frame.env else shown
-        return Frame(kept, kept)
+        return Frame(kept, kept, most=frame.most)
 
     def _inside(self, run: Run) -> Run:
         """Give the steps of the other procedure the numbers that they have here."""
@@ -168,7 +171,7 @@ class LoopStep:
         try:
             items = self.items.evaluate(frame.env)
         except EvaluationError as reason:
-            raise Fault(path, str(reason)) from None
+            raise fault(path, reason) from None
         if items is UNKNOWN:
             yield self.place.expect(path, (Cell((), "", None, UNKNOWN, None, _INT),))
             return undetermined(path, self.place)

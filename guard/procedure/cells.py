@@ -13,7 +13,7 @@ from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import depth, is_number, required
 from guard.procedure.nodes import Aggregate, Expr, ListOf, Literal, RecordOf
 from guard.procedure.numbers import Number, Unspellable, decimals_of, round_to
-from guard.procedure.passes import Env
+from guard.procedure.passes import MOST_PASSES, Env, charge
 from guard.procedure.plain import Plain, plain
 from guard.procedure.scope import Scope
 from guard.procedure.text import text
@@ -30,7 +30,6 @@ from guard.procedure.types import (
 )
 from guard.procedure.values import speller
 
-MOST_PARTS: Final = 100_000  # of a list, all that is in its items counted
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none
 
 Key = tuple[str | int, ...]
@@ -54,7 +53,7 @@ class Leaf:
     finish: Finish
     copied: bool
     bare: bool | None
-    heavy: bool  # a list of lists or records, whose parts may be shared and so many more than it seems
+    heavy: bool  # it has parts, which may be shared and so many more than it seems
     symbol: str | None = None
     unwritten: bool = False
 
@@ -67,8 +66,8 @@ class Leaf:
         carried, seen = self.finish(found)
         if self.copied and shown is not env:
             seen = self.expression.evaluate(shown)
-        if self.heavy and parts_of(carried) > MOST_PARTS:
-            raise EvaluationError(f"a value of more than {MOST_PARTS:,} parts arose")
+        if self.heavy:
+            charge(env, parts_of(carried))
         try:
             spelling = self.spell(seen)
         except Unspellable as reason:
@@ -180,7 +179,7 @@ def _leaf(
         finish=_finish(type, rule, scope),
         copied=copied,
         bare=_bare(expression, type, copied=copied),
-        heavy=depth(type) > 1,
+        heavy=depth(type) > 0,
     )
 
 
@@ -188,7 +187,7 @@ def parts_of(value: Value) -> int:
     """Count what a value is made of, up to a little more than may be."""
     parts = 0
     waiting: list[Value] = [value]
-    while waiting and parts <= MOST_PARTS:
+    while waiting and parts <= MOST_PASSES:
         parts += 1
         match waiting.pop():
             case tuple() as items:

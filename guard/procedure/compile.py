@@ -19,6 +19,7 @@ from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.execute import Program
 from guard.procedure.expected import EndKind, Form
 from guard.procedure.groups import GroupStep, members
+from guard.procedure.largest import largest_run
 from guard.procedure.listing import canonical, is_conversation, listing, statement, walk
 from guard.procedure.model import (
     AnyOrder,
@@ -98,6 +99,7 @@ def compile_program(
         form=form,
         zone=zone_of(procedure, module),
         compiled_for=partial(compile_program, module, procedure, types),
+        largest=largest_run(procedure.body, {name: callee.largest for name, callee in callees.items()}),
     )
 
 

@@ -16,7 +16,7 @@ from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Working
 from guard.procedure.expression import infer
 from guard.procedure.functions import arithmetic, shift
-from guard.procedure.lattice import is_time
+from guard.procedure.lattice import is_time, required
 from guard.procedure.library import FUNCTIONS
 from guard.procedure.lists import ordered
 from guard.procedure.lookup import lookup
@@ -42,7 +42,7 @@ from guard.procedure.nodes import (
     names,
 )
 from guard.procedure.numbers import Unspellable
-from guard.procedure.passes import Env, Evaluate, Passes, has_aggregate
+from guard.procedure.passes import Env, Evaluate, Passes, charged
 from guard.procedure.scope import Scope
 from guard.procedure.showing import (
     Operand,
@@ -251,7 +251,7 @@ class _Compiler:
         parts = (*_placed(left, before), f" {expr.op} ", *_placed(right, behind))
         if isinstance(expr, Arithmetic) and is_time(left.type):
             op = between
-        return self._made(expr, strict(op, left.evaluate, right.evaluate), parts)
+        return self._made(expr, strict(op, _counted(left), _counted(right)), parts)
 
     def _shift(self, expr: Shift) -> Compiled:
         moment, amount = self.of(expr.date), self.of(expr.amount)
@@ -350,7 +350,8 @@ class _Compiler:
         def apply(values: Sequence[Any]) -> Any:
             return function.apply(values[0] if one_list else values, rounding)
 
-        made = self._made(expr, applied(apply, [one.evaluate for one in arguments]), call)
+        given = [one.evaluate if function.quick else _counted(one) for one in arguments]
+        made = self._made(expr, applied(apply, given), call)
         return self._looked_up(made) if function.item else made
 
     def _looked_up(self, call: Compiled) -> Compiled:
@@ -377,8 +378,7 @@ class _Compiler:
         told = inner.scope if expr.condition is None else inner.scope.where(expr.condition, holds=True)
         term = replace(inner, scope=told).of(expr.term)
         condition = None if expr.condition is None else inner.of(expr.condition).evaluate
-        within = (part for part in (expr.term, expr.condition, expr.key) if part is not None)
-        passes = Passes(expr.variable, items.evaluate, condition, any(map(has_aggregate, within)))
+        passes = Passes(expr.variable, items.evaluate, condition)
         collect = self._collected(expr)
         kind, written = self._type(expr), self._written(expr)
         compute = term.evaluate if expr.key is None else paired(term.evaluate, inner.of(expr.key).evaluate)
@@ -432,6 +432,11 @@ class _Compiler:
         )
         parts = separated((f'"{name}": ', *value.parts) for name, value in fields)
         return self._made(expr, evaluate, ("{", *parts, "}"))
+
+
+def _counted(operand: Compiled) -> Evaluate:
+    """Evaluate an operand; where it is a list, what is done with it takes as long as that is."""
+    return charged(operand.evaluate) if isinstance(required(operand.type), ListType) else operand.evaluate
 
 
 def _placed(inner: Compiled, least: int) -> tuple[Part, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -30,6 +30,7 @@ from guard.procedure.model import (
     StepKind,
 )
 from guard.procedure.nodes import Expr, ListOf, Literal, RecordOf
+from guard.procedure.passes import CEILING, PASSES, Extent
 from guard.procedure.steps import Fault, Frame
 from guard.procedure.text import text
 from guard.procedure.types import NULL, EnumType, OptionalType, Type, Value
@@ -72,6 +73,8 @@ class Program:
     form: Form  # of the trace
     zone: str | None
     compiled_for: Callable[[Mapping[str, Program], Form], Program]  # the same, with such callees, for a form
+    largest: int  # steps of the largest run that its text allows
+    extent: Extent = CEILING  # how far an execution may go
 
     def in_form(self, form: Form) -> Program:
         """Give the same procedure, compiled for another form of the trace."""
@@ -79,6 +82,10 @@ class Program:
             return self
         callees = {name: callee.in_form(form) for name, callee in self.callees.items()}
         return self.compiled_for(callees, form)
+
+    def within(self, extent: Extent) -> Program:
+        """Give the same procedure, whose executions go no further than that."""
+        return self if extent == self.extent else replace(self, extent=extent)
 
     @property
     def tool_steps(self) -> tuple[str, ...]:
@@ -155,11 +162,12 @@ class Program:
     def execute(self, inputs: Mapping[str, Value]) -> Execution:
         """Carry the procedure out on inputs as `accept` gives them."""
         env: dict[str, Value | Unknown] = dict(inputs)
-        frame = Frame(env, dict(env) if self.numbers.carry_exact else env)
+        env[PASSES] = (self.extent.passes, self.extent.passes)
+        frame = Frame(env, dict(env) if self.numbers.carry_exact else env, most=self.extent.steps)
         try:
             ending = yield from self.block.run(frame, "")
         except Fault as fault:
-            return Ending(EndKind.FAILED, path=fault.path, reason=str(fault))
+            return Ending(EndKind.FAILED, path=fault.path, reason=str(fault), limited=fault.limited)
         if ending is None:
             raise InvalidState(f"procedure {self.name!r} came to its last step without an end")
         return ending

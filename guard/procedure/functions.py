@@ -54,7 +54,7 @@ class Function:
     one. Both give None where the arguments do not fit `signature`.
 
     `listed` says that it takes a list whole and no single values. `item` says that it looks one of them
-    up, which then stands as an operand.
+    up, which then stands as an operand. `quick`: it takes as long whatever the length of its list.
     """
 
     signature: str
@@ -63,6 +63,7 @@ class Function:
     fixed: Callable[[Sequence[Type], Sequence[Expr]], Type | None] | None = None
     listed: bool = False
     item: bool = False
+    quick: bool = False
 
     def result(self, types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
         """Give the type of a call's result, None where the arguments do not fit."""
@@ -229,7 +230,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
         fixed=_whole,
     ),
     "len": Function(
-        signature="len(list), or len(string)", apply=lambda values, _: len(values[0]), fixed=_length
+        signature="len(list), or len(string)",
+        apply=lambda values, _: len(values[0]),
+        fixed=_length,
+        quick=True,
     ),
     "year": Function(signature="year(date)", apply=lambda values, _: values[0].year, fixed=_of_time),
     "month": Function(signature="month(date)", apply=lambda values, _: values[0].month, fixed=_of_time),

@@ -156,10 +156,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
         listed=True,
     ),
     "distinct": Function(signature="distinct(list)", apply=_distinct, over=ListType, listed=True),
-    "first": Function(signature="first(list)", apply=_first, over=_item, listed=True, item=True),
-    "last": Function(signature="last(list)", apply=_last, over=_item, listed=True, item=True),
+    "first": Function(signature="first(list)", apply=_first, over=_item, listed=True, item=True, quick=True),
+    "last": Function(signature="last(list)", apply=_last, over=_item, listed=True, item=True, quick=True),
     "at": Function(
-        signature="at(list, place), the first place being 1", apply=_apply(_at_place), fixed=_at, item=True
+        signature="at(list, place), the first place being 1",
+        apply=_apply(_at_place),
+        fixed=_at,
+        item=True,
+        quick=True,
     ),
     "append": Function(
         signature="append(list, item)",

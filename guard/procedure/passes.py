@@ -1,4 +1,8 @@
-"""The passes of an aggregate over its list, counted where aggregates stand inside one another."""
+"""How much one execution may do: its steps, and the items of lists that it goes through.
+
+A step costs little by itself; what makes one long is lists. So items are counted wherever a list is gone
+through, made or compared, over the whole execution.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,54 @@ from typing import Any, Final
 
 from guard.procedure.expected import UNKNOWN, Unknown
 from guard.procedure.functions import EvaluationError
-from guard.procedure.nodes import Aggregate, Expr, parts
 from guard.procedure.types import Value
 
-MOST_PASSES: Final = 250_000  # of aggregates inside one another, all taken together
-PASSES: Final = " passes"  # where an environment counts those; no variable has a blank
+MOST_STEPS: Final = 100_000  # so that loops in loops come to an end
+MOST_PASSES: Final = 250_000
+PASSES: Final = " passes"  # where an environment has how many are left, of how many; no variable has a blank
 
 Env = dict[str, Value | Unknown]
-Evaluate = Callable[[Env], Any]  # gives a Value, or UNKNOWN where it hangs on what nobody has decided
+Evaluate = Callable[[Env], Any]  # gives a Value, or UNKNOWN where it depends on what nobody has decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How far one execution may go: its `steps`, and its `passes` over items of lists."""
+
+    steps: int = MOST_STEPS
+    passes: int = MOST_PASSES
+
+
+CEILING: Final = Extent()  # of the language; policies have lower ones
+
+
+class TooMuchError(EvaluationError):
+    """An execution has gone as far as it may. The message names the limit."""
+
+
+def charge(env: Env, passes: int) -> None:
+    """Count passes. Raises `TooMuchError` where there have been more than may be."""
+    match env.get(PASSES):
+        case (int(left), int(most)):
+            env[PASSES] = (left - passes, most)
+            if left < passes:
+                raise TooMuchError(
+                    f"items of lists are gone through more than {most:,} times (limit `passes`)"
+                )
+        case _:  # a value by itself, outside of any execution
+            pass
+
+
+def charged(items: Evaluate) -> Evaluate:
+    """Give the list that an expression gives, its items counted."""
+
+    def evaluate(env: Env) -> Any:
+        found = items(env)
+        if isinstance(found, tuple):
+            charge(env, len(found))
+        return found
+
+    return evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +69,25 @@ class Passes:
     variable: str
     items: Evaluate
     condition: Evaluate | None
-    around: bool  # there are other aggregates in it
 
     def over(
         self, env: Env, shown: Env, term: Callable[[], Any], most: int | None = None
     ) -> list[Any] | None:
         """Compute a term for each item that the condition lets through.
 
-        None where the items or a condition are not known. Stops behind `most` terms and one more.
+        None where the items or a condition are not known. Stops after `most` terms and one more. An
+        aggregate that belongs to no execution counts its own passes and those of the ones in it.
         """
         items = self.items(env)
         if items is UNKNOWN:
             return None
-        inside = self._counted(env, len(items))
+        outermost = PASSES not in env
+        if outermost:
+            env[PASSES] = (MOST_PASSES, MOST_PASSES)
         terms: list[Any] = []
         before = env.get(self.variable), shown.get(self.variable)
         try:
+            charge(env, len(items))
             for item, seen in zip(items, items if env is shown else self.items(shown), strict=False):
                 env[self.variable], shown[self.variable] = item, seen
                 passes = True if self.condition is None else self.condition(env)
@@ -53,25 +100,9 @@ class Passes:
         finally:
             _restore(env, self.variable, before[0])
             _restore(shown, self.variable, before[1])
-            if self.around and not inside:
+            if outermost:
                 env.pop(PASSES, None)
         return terms
-
-    def _counted(self, env: Env, passes: int) -> bool:
-        """Count the passes of an aggregate that is in others; whether it is. Raises `EvaluationError`."""
-        made = env.get(PASSES)
-        if not isinstance(made, int):
-            if self.around:
-                env[PASSES] = 0
-            return False
-        env[PASSES] = made + passes
-        if made + passes > MOST_PASSES:
-            raise EvaluationError(f"lists are gone through more than {MOST_PASSES:,} times in one another")
-        return True
-
-
-def has_aggregate(expr: Expr) -> bool:
-    return isinstance(expr, Aggregate) or any(map(has_aggregate, parts(expr)))
 
 
 def _restore(env: Env, name: str, value: Value | Unknown | None) -> None:

@@ -16,7 +16,7 @@ from guard.procedure.evaluate import Compiled
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Pick, Ready, Unknown
 from guard.procedure.functions import EvaluationError
 from guard.procedure.model import StepKind
-from guard.procedure.passes import Env
+from guard.procedure.passes import Env, TooMuchError
 from guard.procedure.plain import LEAST, MOST, TRUTH
 from guard.procedure.text import text
 from guard.procedure.types import NULL, BoolType, IntType, StringType, Type, Value
@@ -25,9 +25,6 @@ from guard.procedure.values import coerce, conforms, spell
 Sent = Value | Unknown | Pick | None
 Run = Generator[Expected, Sent, Ending | None]  # returns None where the procedure goes on behind it
 
-MAX_STEPS: Final = 100_000  # of one execution, so that loops in loops come to an end
-TOO_MANY: Final = f"there are more than {MAX_STEPS} steps"
-
 NEXT: Final = Ending(EndKind.FAILED, reason="this alternative has failed")  # for the `one of` around
 _INT = IntType()
 _BOOL = BoolType()
@@ -35,12 +32,15 @@ _STRING = StringType()
 
 
 class Frame:
-    """The state of one execution: values by name, and the same as the trace shows them."""
+    """The state of one execution: values by name, and the same as the trace shows them.
 
-    __slots__ = ("env", "pending", "shown", "steps")
+    `steps` is how many there were, of `most` that may be. What is counted beside them stands in `env`.
+    """
 
-    def __init__(self, env: Env, shown: Env) -> None:
-        self.env, self.shown = env, shown
+    __slots__ = ("env", "most", "pending", "shown", "steps")
+
+    def __init__(self, env: Env, shown: Env, *, most: int) -> None:
+        self.env, self.shown, self.most = env, shown, most
         self.steps = 0
         self.pending: Value | Unknown = UNKNOWN  # what the yielded step carries on unless it is sent a value
 
@@ -91,11 +91,20 @@ class Place:
 
 
 class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
-    """A procedure cannot go on at a step."""
+    """A procedure cannot go on at a step. `limited`: it has gone as far as an execution may."""
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, *, limited: bool = False) -> None:
         super().__init__(reason)
-        self.path = path
+        self.path, self.limited = path, limited
+
+
+def fault(path: str, reason: EvaluationError) -> Fault:
+    """Make the fault of a step that could not be computed."""
+    return Fault(path, str(reason), limited=isinstance(reason, TooMuchError))
+
+
+def _too_many(frame: Frame, path: str) -> Fault:
+    return Fault(path, f"there are more than {frame.most:,} steps (limit `steps`)", limited=True)
 
 
 def undetermined(path: str, place: Place) -> Ending:
@@ -108,19 +117,19 @@ def undetermined(path: str, place: Place) -> Ending:
 def count(frame: Frame, path: str) -> None:
     """Count a step that is about to come. Raises `Fault` where there have been too many."""
     frame.steps += 1
-    if frame.steps > MAX_STEPS:
-        raise Fault(path, TOO_MANY)
+    if frame.steps > frame.most:
+        raise _too_many(frame, path)
 
 
 def due(step: Simple | Condition, frame: Frame, path: str) -> Expected:
     """Give the line that must come at a path. Raises `Fault` where there can be none."""
     frame.steps += 1  # as `count` does; this is where most steps come by
-    if frame.steps > MAX_STEPS:
-        raise Fault(path, TOO_MANY)
+    if frame.steps > frame.most:
+        raise _too_many(frame, path)
     try:
         return step.expect(frame, path)
     except EvaluationError as reason:
-        raise Fault(path, str(reason)) from None
+        raise fault(path, reason) from None
 
 
 def usable(sent: Value | Unknown | Pick, type: Type) -> Value | Unknown:  # noqa: A002

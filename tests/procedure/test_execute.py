@@ -298,7 +298,12 @@ def test_loops_in_loops_come_to_an_end() -> None:
     )
     seen, ending = drive(made, [], xs=[0] * 500)
     assert len(seen) == 100_000
-    assert ending == Ending(EndKind.FAILED, path="2[200].1[299].1", reason="there are more than 100000 steps")
+    assert ending == Ending(
+        EndKind.FAILED,
+        path="2[200].1[299].1",
+        reason="there are more than 100,000 steps (limit `steps`)",
+        limited=True,
+    )
 
 
 def test_a_check_that_is_computed_false_has_no_line_but_one_that_is_sent_false_goes_on() -> None:

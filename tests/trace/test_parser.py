@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guard.errors import InvalidState
 from guard.procedure.numbers import DIGITS
-from guard.procedure.steps import MAX_STEPS
+from guard.procedure.passes import MOST_STEPS
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
 from guard.trace.grammar import WORDS
 from guard.trace.lines import Limits, RawLine
@@ -103,10 +103,10 @@ def test_the_reference_names_the_limits() -> None:
         f"{DIGITS} digits of a number, {VALUES} values of a list or record, {QUOTES} quotes",
         f"more than {LENGTH:,} characters)",
         f"may have {WORDS} words and signs",
-        f"an execution {MAX_STEPS:,} steps",
+        f"an execution {MOST_STEPS:,} steps",
     ):
         assert limit in reference
-    assert limits.lines > MAX_STEPS  # a whole trace can be read, with its frame
+    assert limits.lines > MOST_STEPS  # a whole trace can be read, with its frame
 
 
 @given(st.text())
