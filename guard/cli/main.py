@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,9 +37,10 @@ from guard.cli.given import (
 )
 from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
+from guard.config.policies import PolicySettings
 from guard.engine import read_clock
 from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
-from guard.procedure.execute import reference
+from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
@@ -195,9 +196,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
     problems: list[Problem] = []
+    programs: dict[str, Program] = {}
     for file in arguments.files:
         try:
-            found = library_of(file, arguments.root).warnings
+            library = library_of(file, arguments.root)
+            found, programs = library.warnings, programs | dict(library.procedures)
         except ProcedureError as error:
             found = (*error.problems, *error.warnings)
         problems += [problem for problem in found if problem not in problems]  # files may share imports
@@ -208,6 +211,8 @@ def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
     else:
         for problem in problems:
             out.line(str(problem))
+        for name, program in programs.items():
+            out.line(f"{name}: at most {_count(program.largest, 'step')}")
         counts = {"file": len(arguments.files), "error": errors, "warning": len(problems) - errors}
         out.line(", ".join(_count(number, noun) for noun, number in counts.items()))
     return USAGE if errors else OK
@@ -362,7 +367,17 @@ def _config_check(arguments: argparse.Namespace, out: Terminal) -> int:
         f"{arguments.file}: {_count(len(config.programs), 'procedure')}, "
         f"{_count(len(config.upstreams), 'upstream')}, {_count(len(config.routes), 'route')}"
     )
+    for line in _runs(policy.policies(config), config.bindable):
+        out.line(line)
     return OK
+
+
+def _runs(written: Mapping[str, PolicySettings], programs: Mapping[str, Program]) -> Iterator[str]:
+    """Say how long the runs of procedures can be, and which policies end the longest of them."""
+    for name, program in programs.items():
+        short = [key for key, settings in written.items() if settings.steps < program.largest]
+        ended = f", more than {', '.join(short)} {'allows' if len(short) == 1 else 'allow'}" if short else ""
+        yield f"{name}: at most {_count(program.largest, 'step')}{ended}"
 
 
 def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
@@ -401,7 +416,7 @@ def _demo(arguments: argparse.Namespace, out: Terminal) -> int:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _complain(message: str) -> None:

@@ -12,6 +12,7 @@ from guard.config.words import shown
 from guard.dialect.lark import Level
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
+from guard.procedure.passes import MOST_PASSES, MOST_STEPS, Extent
 from guard.run.ladders import Action, Rule, Rung
 from guard.run.policy import TEMPERATURES, ForceBy, Policy, Vary, Votes
 from guard.run.varying import SEEDS
@@ -210,6 +211,15 @@ class PolicySettings(Section):
         default=8000, ge=1, le=MAX_TOKENS, description="tokens over all generations of one request, at most"
     )
     seconds: float = Field(default=120, gt=0, le=MAX_SECONDS, description="seconds for one request, at most")
+    steps: int = Field(
+        default=2_000, ge=1, le=MOST_STEPS, description="steps of one execution of a procedure, at most"
+    )
+    passes: int = Field(
+        default=10_000,
+        ge=1,
+        le=MOST_PASSES,
+        description="items of lists that one execution goes through, at most, each as often as it does",
+    )
     deliver: Literal["hold_step", "hold_all", "pass_through"] = Field(
         default="hold_step",
         description=(
@@ -239,6 +249,11 @@ class PolicySettings(Section):
         le=MAX_SECONDS,
         description="seconds until a stream is opened with no step verified; later errors are sent in it",
     )
+
+    @property
+    def extent(self) -> Extent:
+        """How far an execution of a procedure may go."""
+        return Extent(steps=self.steps, passes=self.passes)
 
     @property
     def policy(self) -> Policy:

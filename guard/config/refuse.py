@@ -97,11 +97,13 @@ _NO_DEPLOYMENT = (
 def _of_server(values: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what cannot be in one model server: the key in it, and why."""
     kind = values.get("kind")
-    sections: Mapping[object, type[HttpUpstream | AzureUpstream | LocalUpstream]] = {
+    if not isinstance(kind, str) or kind not in BACKENDS:
+        return
+    sections: Mapping[str, type[HttpUpstream | AzureUpstream | LocalUpstream]] = {
         "azure": AzureUpstream,
         "local": LocalUpstream,
     }
-    settings = _valid(sections.get(kind, HttpUpstream), values) if kind in BACKENDS else None
+    settings = _valid(sections.get(kind, HttpUpstream), values)
     if settings is None:
         return
     model = settings.model if isinstance(settings.model, str) else ""

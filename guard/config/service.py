@@ -24,6 +24,7 @@ from guard.errors import ConfigError, ConversationError
 from guard.procedure.execute import Program
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
+from guard.procedure.passes import Extent
 from guard.run.messages import Target
 from guard.run.policy import Policy
 from guard.telemetry import spans
@@ -43,14 +44,6 @@ from guard.upstream.unforced import UnforcedUpstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enforced:
-    """A policy: what the file says of it, and what of it a run follows."""
-
-    settings: PolicySettings
-    policy: Policy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Instructed:
     """A procedure, and the prompt that is the same for all of its requests."""
 
@@ -59,11 +52,19 @@ class Instructed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Enforced:
+    """A policy: what the file says of it, what of it a run follows, and the procedures as it has them."""
+
+    settings: PolicySettings
+    policy: Policy
+    procedures: Mapping[str, Instructed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """Made once and never changed but for what is remembered of upstreams; a request keeps its own."""
 
     config: Config
-    procedures: Mapping[Form, Mapping[str, Instructed]]  # in the trace forms of the policies, by name
     upstreams: Mapping[str, Upstream]
     policies: Mapping[str, Enforced]
     observer: Observer
@@ -113,21 +114,13 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
     metrics = _metrics(config, programs, upstreams)
     observer = _observer(config, metrics, environment)
     refusals = Refusals()
-    policies = {
-        name: _enforced(settings)
-        for name, settings in {DEFAULT_POLICY: PolicySettings(), **config.policies}.items()
-    }
     return Service(
         config=config,
-        procedures={
-            form: {name: _instructed(program.in_form(form)) for name, program in programs.items()}
-            for form in {enforced.settings.trace for enforced in policies.values()}
-        },
         upstreams={
             name: _spared(upstream, config.upstreams[name], observer, refusals)
             for name, upstream in upstreams.items()
         },
-        policies=policies,
+        policies=_policies({DEFAULT_POLICY: PolicySettings(), **config.policies}, programs),
         observer=observer,
         metrics=metrics,
         refusals=refusals,
@@ -147,12 +140,27 @@ def _unbindable(config: Config) -> list[tuple[str, str]]:
     return problems
 
 
+def _policies(written: Mapping[str, PolicySettings], programs: Mapping[str, Program]) -> dict[str, Enforced]:
+    """Make the policies; those that want the procedures alike share them."""
+    made: dict[tuple[Form, Extent], dict[str, Instructed]] = {}
+    for settings in written.values():
+        form, extent = settings.trace, settings.extent
+        if (form, extent) not in made:
+            made[form, extent] = {
+                name: _instructed(program.in_form(form).within(extent)) for name, program in programs.items()
+            }
+    return {
+        name: Enforced(
+            settings=settings,
+            policy=settings.policy,
+            procedures=made[settings.trace, settings.extent],
+        )
+        for name, settings in written.items()
+    }
+
+
 def _instructed(program: Program) -> Instructed:
     return Instructed(program=program, instructions=prompt.instructions(program))
-
-
-def _enforced(settings: PolicySettings) -> Enforced:
-    return Enforced(settings=settings, policy=settings.policy)
 
 
 def upstream_of(config: Config, name: str) -> Upstream:

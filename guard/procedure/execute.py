@@ -15,7 +15,7 @@ from typing import Final
 from guard.errors import ConversationError, InvalidState, RequestError
 from guard.procedure.blocks import Block
 from guard.procedure.clock import with_time
-from guard.procedure.expected import Decision, Ending, EndKind, Execution, Expected, Form, Unknown
+from guard.procedure.expected import UNKNOWN, Decision, Ending, EndKind, Execution, Expected, Form, Unknown
 from guard.procedure.listing import walk
 from guard.procedure.model import (
     Do,
@@ -171,6 +171,18 @@ class Program:
         if ending is None:
             raise InvalidState(f"procedure {self.name!r} came to its last step without an end")
         return ending
+
+    def foresee(self, inputs: Mapping[str, Value]) -> Ending:
+        """Carry the procedure out as far as it can be without the model, to know what is in the way."""
+        execution = self.execute(inputs)
+        sent: Unknown | None = None
+        while True:
+            try:
+                expected = execution.send(sent)
+            except StopIteration as stop:
+                ending: Ending = stop.value
+                return ending
+            sent = UNKNOWN if expected.decision is not None else None
 
     @property
     def example_inputs(self) -> dict[str, Value] | None:

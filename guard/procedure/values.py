@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
 from json.encoder import encode_basestring
@@ -50,6 +50,7 @@ from guard.procedure.units import bare, unit_name
 
 STRING_LENGTH: Final = 10_000  # characters of a string; a text has no limit here
 LIST_LENGTH: Final = 10_000  # items of a list in an input, which is as many as a loop can take
+SPELLED: Final = 400  # characters of a number in JSON, far more than its digits may be
 SHOWN: Final = 60  # characters of foreign text in a message
 
 Speller = Callable[[Value], str]
@@ -311,7 +312,7 @@ def _coerce_record(value: dict[str, Value], type: RecordType) -> Value | None:  
 def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
     """Give the value that a piece of JSON means for a type.
 
-    Numbers may come as `int`, `Fraction`, `Decimal`, `float` (taken as its shortest spelling), or as a
+    Numbers may come as `int`, `Fraction`, `Decimal`, `float` (taken as its `repr` spells it), or as a
     string that spells one where the type has decimals; dates and moments in ISO 8601, or as `date` and
     `datetime`. `path` says where the piece stands. Raises `ValueError` naming the place, what was expected
     and what was found.
@@ -328,23 +329,18 @@ def from_json(raw: object, type: Type, path: str = "") -> Value:  # noqa: A002
         case ListType(item) if isinstance(raw, list | tuple):
             if len(raw) > LIST_LENGTH:
                 raise ValueError(f"{_where(path)}expected at most {LIST_LENGTH} items, found {len(raw)}")
-            value = tuple(from_json(part, item, f"{path}[{index}]") for index, part in enumerate(raw))
+            return tuple(from_json(part, item, f"{path}[{index}]") for index, part in enumerate(raw))
         case RecordType() if isinstance(raw, Mapping):
-            value = _record_from_json(raw, type, path)
+            return _record_from_json(raw, type, path)
         case BoolType() | StringType() | TextType() | EnumType() if isinstance(raw, bool | str):
             value = raw
         case _:
             value = None
     kept = None if value is None else coerce(value, type)
-    reason = wanted(type) if kept is None else _scalar_or_none(kept, type)
+    reason = wanted(type) if kept is None else _scalar_misfit(kept, type)
     if kept is None or reason is not None:
         raise ValueError(f"{_where(path)}expected {reason}, found {_cut(raw)}")
     return kept
-
-
-def _scalar_or_none(value: Value, type: Type) -> str | None:  # noqa: A002
-    # The parts of a list or record have been judged where they were read, with their own path.
-    return None if isinstance(type, ListType | RecordType) else _scalar_misfit(value, type)
 
 
 def _number_from_json(raw: object, *, text: bool) -> Number | None:
@@ -353,12 +349,22 @@ def _number_from_json(raw: object, *, text: bool) -> Number | None:
             return None
         case int() | Fraction():
             return raw
-        case float() | Decimal():
-            return _number_from_decimal(Decimal(repr(raw)) if isinstance(raw, float) else raw)
+        case float() if len(spelling := repr(raw)) <= SPELLED:
+            return _number_from_spelling(spelling)
+        case Decimal():
+            return _number_from_decimal(raw)
         case str() if text:
             return parse_number(raw)
         case _:
             return None
+
+
+def _number_from_spelling(spelling: str) -> Number | None:
+    """Read a number as JSON spells it."""
+    try:
+        return _number_from_decimal(Decimal(spelling))
+    except InvalidOperation:  # an exponent that no decimal has
+        return None
 
 
 def _date_from_data(raw: object) -> date | None:

@@ -23,14 +23,17 @@ from guard.run.messages import Message, Target
 from guard.run.policy import Policy, damped
 from guard.run.run import Job
 from guard.trace import prompt
-from guard.wire.chat import ChatRequest, encode, merge_system, parse_request, text_of
+from guard.wire.body import read_object, values_in
+from guard.wire.chat import ChatRequest, merge_system, parse_request, text_of
 from guard.wire.fields import forwarded
+from guard.wire.members import edited
 
 PROCEDURE_HEADER = "x-stepguard-procedure"
 POLICY_HEADER = "x-stepguard-policy"
 MODE_HEADER = "x-stepguard-mode"
 
 MODES: Final = get_args(Mode)
+SHORT: Final = 30  # items of a list over which loops in loops come to no limit worth looking for
 
 Content = Literal["answer", "trace", "both"]
 
@@ -128,7 +131,7 @@ def choose(service: Service, caller: Caller, body: bytes) -> Choice:
     Raises `RequestError` for a body that is no JSON object, bindings that disagree, and a procedure that
     there is not. The last is for clients that may choose: to others all but their own are the same.
     """
-    raw = _object(body)
+    raw = read_object(body)
     route = route_for(service, caller, raw.get("model"))
     claim = _claim(caller, raw)
     configured = route.procedure if route else None
@@ -176,10 +179,16 @@ def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
         return Unbound(upstream=upstream, body=body)
     if mode_of(service, choice) == "enforce":
         return None
-    changed = {name: value for name, value in choice.raw.items() if name != "stepguard"}
-    if choice.route and choice.route.upstream_model:
-        changed["model"] = choice.route.upstream_model
-    return Unbound(upstream=upstream, body=body if changed == choice.raw else encode(changed))
+    return Unbound(upstream=upstream, body=without_control(choice, body))
+
+
+def without_control(choice: Choice, body: bytes) -> bytes:
+    """Take the control fields out of a body, and name the model as the route has it for the upstream."""
+    model = choice.route.upstream_model if choice.route else None
+    if "stepguard" not in choice.raw and not model:
+        return body
+    changed = {"model": orjson.dumps(model)} if model else None
+    return edited(body, without="stepguard", changed=changed)
 
 
 def policy_of(service: Service, choice: Choice) -> str:
@@ -252,20 +261,24 @@ def _configured_mode(service: Service, route: Route | None, policy: str) -> Mode
 def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bound:
     """Read a bound request that comes at a moment. Raises `RequestError` for whatever it cannot have."""
     assert choice.procedure is not None
-    request = parse_request(body)
+    request = parse_request(body, choice.raw)
     extra = forwarded(request)
     enforced = service.policies[policy_of(service, choice)]
-    bound = service.procedures[enforced.settings.trace][choice.procedure]
+    bound = enforced.procedures[choice.procedure]
     program = bound.program
     asked = request.stepguard.content if request.stepguard else None
     content = asked or enforced.settings.content
     check_format((request.model_extra or {}).get("response_format"), program.result, content)
     given = dict(request.stepguard.inputs) if request.stepguard else {}
     above = _last_message(program, request, given)
+    if values_in(body, program.extent.passes) > program.extent.passes:
+        _require_few(given, program.extent.passes)
+    inputs = program.accept({**given, **above}, moment)
+    _require_short(program, inputs)
     return Bound(
         request=request,
         program=program,
-        inputs=program.accept({**given, **above}, moment),
+        inputs=inputs,
         enforced=enforced,
         targets=tuple(map(service.forced, _targets(service, choice.route, request.model, enforced.policy))),
         instructions=bound.instructions,
@@ -276,14 +289,47 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
     )
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestError(f"the body is no JSON: {error}", code="invalid_json") from None
-    if not isinstance(raw, dict):
-        raise RequestError("the body must be a JSON object", code="invalid_json")
-    return raw
+def _require_few(given: Mapping[str, Any], most: int) -> None:
+    """Refuse inputs of so many parts that one execution could not even go through them once."""
+    parts, waiting = 0, [*given.values()]
+    while waiting and parts <= most:
+        part = waiting.pop()
+        parts += 1
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    if parts > most:
+        raise RequestError(
+            f"the inputs have more than {most:,} parts, which is the policy's limit `passes`",
+            param="stepguard.inputs",
+            code="procedure_limit",
+        )
+
+
+def _require_short(program: Program, inputs: Mapping[str, Value]) -> None:
+    """Refuse what would end at a limit for all that the model decides, before a token is asked for.
+
+    Most procedures are too short for that, whatever their inputs are.
+    """
+    if program.largest <= program.extent.steps and not any(map(_is_long, inputs.values())):
+        return
+    ending = program.foresee(inputs)
+    if ending.limited:
+        raise RequestError(
+            f"procedure {program.name!r} is too long for its policy on these inputs: at step {ending.path} "
+            f"{ending.reason}",
+            param="stepguard.inputs",
+            code="procedure_limit",
+        )
+
+
+def _is_long(value: Value) -> bool:
+    """Whether a value has a list that takes many passes."""
+    match value:
+        case tuple():
+            return len(value) > SHORT or any(map(_is_long, value))
+        case dict():
+            return any(map(_is_long, value.values()))
+        case _:
+            return False
 
 
 def _claim(caller: Caller, raw: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -21,15 +21,14 @@ from time import perf_counter
 from traceback import extract_tb
 from typing import Any, Final
 
-import orjson
 from pydantic import ValidationError
 
 from guard.config import Service
-from guard.config.policies import PolicySettings
+from guard.config.service import Enforced
 from guard.engine import BUSY_S, read_clock
 from guard.errors import RequestError
 from guard.procedure.execute import Program
-from guard.proxy.binding import Caller, Choice, mode_of, policy_of
+from guard.proxy.binding import Caller, Choice, mode_of, policy_of, without_control
 from guard.proxy.delivery import Call, new_audit_id
 from guard.proxy.exchange import ClientGone, Exchange
 from guard.proxy.sighting import MAX_BYTES, Asked, Conclusion, Sighting, concluded, read
@@ -37,7 +36,7 @@ from guard.run.messages import Close, Open, Outcome, Result, Strategy
 from guard.telemetry.observer import CHECKED, Observed, Observer, RunInfo, RunObserver, Stage
 from guard.upstream.base import Headers, Passage
 from guard.wire.chat import Control, text_of
-from guard.wire.members import edited, members
+from guard.wire.members import members
 
 log = logging.getLogger(__name__)
 
@@ -61,16 +60,18 @@ async def observe(
     `passage` is the request with its body as the client wrote it. Raises `RequestError` for control fields
     that mean nothing, never for inputs.
     """
-    settings = service.policies[policy_of(service, choice)].settings
+    enforced = service.policies[policy_of(service, choice)]
     _check_control(choice.raw.get("stepguard"))
     upstream = service.upstream_names(choice.route)[0]
-    look = _Look(service, watch, exchange, caller=caller, choice=choice, settings=settings, body=passage.body)
+    look = _Look(service, watch, exchange, caller=caller, choice=choice, enforced=enforced, body=passage.body)
     exchange.counted = True
     call = Call(extra={}, authorization=caller.authorization)
     try:
         async with (
             exchange.watched(),
-            service.upstreams[upstream].forward(_without_control(choice, passage), client=call) as answer,
+            service.upstreams[upstream].forward(
+                replace(passage, body=without_control(choice, passage.body)), client=call
+            ) as answer,
         ):
             look.begin(answer.status, answer.headers)
             await exchange.begin(answer.status, answer.headers)
@@ -101,15 +102,6 @@ def _check_control(control: Any) -> None:
                 raise RequestError(f"{where}: {message}", param=where, code="invalid_value") from None
 
 
-def _without_control(choice: Choice, passage: Passage) -> Passage:
-    """Take the control fields out, and name the model as the route has it for the upstream."""
-    model = choice.route.upstream_model if choice.route else None
-    if "stepguard" not in choice.raw and not model:
-        return passage
-    changed = {"model": orjson.dumps(model)} if model else None
-    return replace(passage, body=edited(passage.body, without="stepguard", changed=changed))
-
-
 class _Look:
     """Beside one request: keeps what passes, tells who listens. No method of it ever raises."""
 
@@ -121,7 +113,7 @@ class _Look:
         *,
         caller: Caller,
         choice: Choice,
-        settings: PolicySettings,
+        enforced: Enforced,
         body: bytes,
     ) -> None:
         self._watch, self._exchange, self._observer = watch, exchange, service.observer
@@ -129,11 +121,11 @@ class _Look:
         self._heard = RunObserver()
         with self._harmless():
             assert choice.procedure is not None
-            program = service.procedures[settings.trace][choice.procedure].program
+            program = enforced.procedures[choice.procedure].program
             self._heard = self._observer.run_started(_info(program, caller, choice))
             opened = _opened(service, choice)
             self._heard.opened(opened)
-            if random.random() < settings.sample:  # noqa: S311 (nothing secret hangs on it)
+            if random.random() < enforced.settings.sample:  # noqa: S311 (nothing secret hangs on it)
                 target = service.upstreams[opened.upstream].target
                 asked = Asked(
                     program=program,

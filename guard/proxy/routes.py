@@ -27,12 +27,14 @@ from guard.proxy.responses import DONE
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
 from guard.wire import sse
+from guard.wire.body import read_object
 from guard.wire.problem import ErrorAnswer, of_error
 
 log = logging.getLogger(__name__)
 
 MODELS_S: Final = 5.0  # how long the upstream's own list of models is waited for
 BUSY: Final = 503
+TOO_LARGE: Final = 413
 RETRY_AFTER_S: Final = 1.0
 # Endpoints that generate, of all kinds of server; a bound request there would slip past the guard.
 GENERATING: Final = (
@@ -250,10 +252,11 @@ def _model(exchange: Exchange, body: bytes) -> object:
     if not exchange.headers.get("content-type", "").startswith("application/json"):
         return None
     try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        return read_object(body).get("model")
+    except RequestError as error:
+        if error.http_status == TOO_LARGE:
+            raise  # what is not read for its model goes nowhere
         return None
-    return raw.get("model") if isinstance(raw, dict) else None
 
 
 def _own_models(service: Service) -> list[dict[str, Any]]:

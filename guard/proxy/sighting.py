@@ -6,12 +6,10 @@ the caller's to count.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Final, Literal
 
 from guard.check.freely import Findings, findings
@@ -24,6 +22,7 @@ from guard.run.messages import Finish, Outcome, StepClass, Usage
 from guard.telemetry.observer import CHECKED, Observation, Observed
 from guard.upstream.base import Headers
 from guard.upstream.reading import AnswerReader
+from guard.wire.body import read_exactly
 from guard.wire.encodings import READABLE, UndecodableError, decoded
 
 MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, before and after it is decoded
@@ -55,7 +54,7 @@ class Asked:
 
     def inputs(self) -> dict[str, Value]:
         """Give the inputs. Raises `RequestError` or `ValueError` where they cannot be had."""
-        control: Any = json.loads(self.control, parse_float=Decimal)
+        control: Any = read_exactly(self.control)
         given = control.get("inputs") if isinstance(control, dict) else None
         raw: dict[str, object] = dict(given) if isinstance(given, dict) else {}
         left_out = [name for name in self.program.sources if name not in raw]

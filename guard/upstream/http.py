@@ -33,6 +33,7 @@ from guard.upstream.faults import of_exception, of_status
 from guard.upstream.patience import Patience
 from guard.upstream.reading import AnswerReader
 from guard.upstream.request import body
+from guard.wire.body import encode
 from guard.wire.chat import text_of
 
 MAX_ERROR_BYTES: Final = 64 * 1024
@@ -199,7 +200,7 @@ class HttpUpstream:
     async def _ask(self, backend: Backend, command: Open, client: ClientCall) -> aiohttp.ClientResponse:
         """Send the request; give the response where its status is 200."""
         model = command.model or self.target.model
-        asked = orjson.dumps(body(backend, command, model=model, extra=client.extra))
+        asked = encode(body(backend, command, model=model, extra=client.extra))
         headers = [("content-type", "application/json"), ("accept", "text/event-stream")]
         headers += self._authorization(client)
         response = await self._send(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from guard.errors import RequestError
+from guard.wire.body import encode, read_exactly, read_object
 from guard.wire.statuses import status_of
 
 Message = dict[str, object]
@@ -87,41 +86,24 @@ class ChatRequest(BaseModel):
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
-def parse_request(body: bytes) -> ChatRequest:
-    """Read a request body. Numbers in `stepguard.inputs` are exact: `int` or `Decimal`.
+def parse_request(body: bytes, raw: Mapping[str, Any] | None = None) -> ChatRequest:
+    """Read a request body; `raw` is what `read_object` gives of it, where that is known.
 
-    Raises `RequestError`, which names the first field that is wrong.
+    Numbers are as they are written: in `stepguard.inputs`, in messages and in fields that are not named
+    here. Raises `RequestError`, which names the first field that is wrong.
     """
+    read = read_object(body) if raw is None else raw
+    encode(read)  # what cannot be sent on is refused before anything is spent
+    exact = read_exactly(body)
+    ours = {name: value for name, value in read.items() if name in _READ}
     try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestError(f"the body is no JSON: {error}", code="invalid_json") from None
-    if not isinstance(raw, dict):
-        raise RequestError("the body must be a JSON object", code="invalid_json")
-    encode(raw)  # what cannot be sent on is refused before anything is spent
-    if isinstance(raw.get("stepguard"), dict) and raw["stepguard"].get("inputs"):
-        raw["stepguard"] = _exact(body)["stepguard"]
-    try:
-        return ChatRequest.model_validate(raw)
+        return ChatRequest.model_validate({**exact, **ours})
     except ValidationError as error:
         raise _first_problem(error) from None
 
 
-def encode(body: Mapping[str, object]) -> bytes:
-    """Make a request body. Raises `RequestError` where it is nested more deeply than JSON is written."""
-    try:
-        return orjson.dumps(body)
-    except orjson.JSONEncodeError:
-        raise RequestError("the body is nested too deeply", code="invalid_json") from None
-
-
-def _exact(body: bytes) -> dict[str, Any]:
-    """The body with its numbers as they are written; binary floats would bend an input."""
-    try:
-        exact: dict[str, Any] = json.loads(body, parse_float=Decimal)
-    except RecursionError:
-        raise RequestError("the body is nested too deeply", code="invalid_json") from None
-    return exact
+# Fields that hold no number which is sent on as it was written.
+_READ: Final = frozenset(ChatRequest.model_fields) - {"messages", "stepguard"}
 
 
 def _first_problem(error: ValidationError) -> RequestError:

@@ -285,7 +285,7 @@ def test_lint_lists_all_problems_of_all_files(tmp_path: Path, capsys: pytest.Cap
     assert [(error["line"], error["column"]) for error in errors] == [(2, 7), (3, 10)]
     assert set(problems[0]) == {"file", "line", "column", "severity", "message", "help"}
     assert main(["lint", str(second)]) == 0
-    assert capsys.readouterr().out == "1 file, 0 errors, 0 warnings\n"
+    assert capsys.readouterr().out == "q: at most 1 step\n1 file, 0 errors, 0 warnings\n"
 
 
 def test_of_several_procedures_the_one_that_carries_out_the_others_is_meant(

@@ -11,7 +11,6 @@ import pytest
 
 from guard.config import Config, Service, build, load_config
 from guard.errors import ConfigError, UpstreamConnectError, UpstreamStatusError
-from guard.procedure.expected import Form
 from guard.telemetry.observer import FanOut
 from guard.upstream.abilities import GRAMMARS
 from guard.upstream.backends import BACKENDS
@@ -40,7 +39,7 @@ PLAY = "upstreams: {play: {kind: scripted, file: script.yaml}, more: {kind: scri
 
 def test_everything_that_requests_share_is_made_once(make: Callable[..., Service]) -> None:
     service = make(PLAY + "policies: {strict: {attempts: 1}}")
-    bound = service.procedures[Form.WORK]
+    bound = service.policies["strict"].procedures
     assert set(bound) == {"chain"}
     assert "1 return a + 1" in bound["chain"].instructions
     assert set(service.upstreams) == {"play", "more"}

@@ -347,5 +347,5 @@ def test_a_conversation_beside_others_is_left_out_of_what_can_be_bound(file: Pat
     service = build(config(file, Route(procedure="plain")), {})
     assert list(service.config.programs) == ["p", "plain"]
     assert list(service.config.bindable) == ["plain"]
-    assert all(list(bound) == ["plain"] for bound in service.procedures.values())
+    assert all(list(one.procedures) == ["plain"] for one in service.policies.values())
     assert all(not program.tool_steps for program in default_config().bindable.values())

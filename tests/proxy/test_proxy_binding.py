@@ -431,7 +431,7 @@ def test_a_body_that_is_no_json_object_is_refused(tmp_path: Path) -> None:
         b"[]",
         b"\xff",
         b'{"a": NaN}',
-        b'{"model": "chain", "messages": ' + b"[" * 100_000,
+        b'{"model": "chain", "messages": ' + b"[" * 10_000,
     ]
     for body, reply in zip(bodies, asks_all(tmp_path, bodies), strict=True):
         assert reply.status == 400, body

@@ -130,8 +130,7 @@ class Servers(RuleBasedStateMachine):
     )
     def begin(self, policy: dict[str, Any], kinds: tuple[str, str], wants_usage: bool, size: int) -> None:
         self.service = service(self.procedure, json.dumps(policy))
-        enforced = self.service.policies["default"].settings
-        program = self.service.procedures[enforced.trace][self.procedure].program
+        program = self.service.policies["default"].procedures[self.procedure].program
         inputs = program.accept(INPUTS[self.procedure])
         self.asked = Asked(
             program=program, inputs=inputs, content=policy["content"], steps_as=policy["steps_as"],

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guard.config import Service
+from guard.config.service import Instructed
 from guard.procedure.expected import Ending, Expected
 from guard.run.messages import Open
 from guard.telemetry.observer import Observation, Observer, RunInfo, RunObserver
@@ -545,14 +546,14 @@ class Broken:
 
 
 def with_program(service: Service, **changes: Any) -> Service:
-    changed = {
-        form: {
-            name: replace(one, program=replace(one.program, **changes)) if name == "chain" else one
-            for name, one in procedures.items()
-        }
-        for form, procedures in service.procedures.items()
+    def changed(name: str, one: Instructed) -> Instructed:
+        return replace(one, program=replace(one.program, **changes)) if name == "chain" else one
+
+    policies = {
+        key: replace(policy, procedures={name: changed(name, one) for name, one in policy.procedures.items()})
+        for key, policy in service.policies.items()
     }
-    return replace(service, procedures=changed)
+    return replace(service, policies=policies)
 
 
 def spoilt(service: Service, how: str) -> Service:

@@ -96,7 +96,7 @@ def test_every_client_reads_one_whole_answer_of_verified_steps(
         with tempfile.TemporaryDirectory() as folder:
             async with serving(behave) as server:
                 service = behind(Path(folder), server.url, config=config, idle_s=0.1, first_s=0.2)
-                program = service.procedures[service.policies["default"].settings.trace]["chain"].program
+                program = service.policies["default"].procedures["chain"].program
                 asked = Asked(
                     program=program,
                     inputs=program.accept(INPUTS),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import RequestError
+from guard.wire.body import Written
 from guard.wire.chat import (
     Envelope,
     InBandError,
@@ -119,7 +119,7 @@ def test_the_field_that_is_wrong_is_named(fields: dict[str, Any], param: str) ->
         b"\xff\xfe",
         b'{"model": "m", "temperature": NaN}',
         b'{"model": "\\ud800"}',
-        b"[" * 100_000,
+        b"[" * 10_000,
         b'{"stepguard": {"inputs": ' + b"[" * 1020 + b"1" + b"]" * 1020 + b"}}",
     ],
 )
@@ -134,9 +134,9 @@ def test_inputs_are_exact() -> None:
     assert control is not None
     assert repr(control.inputs) == repr(
         {
-            "a": Decimal("12345678901234567890.10"),
+            "a": Written("12345678901234567890.10"),
             "b": 2,
-            "c": [Decimal("1.50")],
+            "c": [Written("1.50")],
             "e": "1.0",
             "f": True,
         }
