@@ -12,6 +12,7 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     │  ├─ UpstreamTimeout
     │  ├─ UpstreamStatusError
     │  │  ├─ UpstreamBusy
+    │  │  ├─ UpstreamDenied
     │  │  └─ UnreadableGrammar
     │  ├─ UpstreamProtocolError
     │  └─ UpstreamSpared
@@ -25,7 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+from guard.foreign import NOTHING, Said
+
+TOLD_ON: Final = frozenset({500, 502, 503, 504, 529})  # statuses of an upstream's own trouble
 
 
 class GuardError(Exception):
@@ -132,18 +137,23 @@ class ConversationError(RequestError):
 class UpstreamError(GuardError):
     """The model server could not be used.
 
-    `retry_after_s` is what the server asked for, if it did; `body` is what it answered, cut to a
-    limit, for errors that are passed on to the client (4xx).
+    `message` is ours and holds no word of the server's, nor what else came from outside: that is `said`.
+    `retry_after_s` is what the server asked for, if it did.
     """
 
     status = 502
     retryable = True
     code: ClassVar[str] = "upstream_error"
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+    def __init__(self, message: str, *, said: Said = NOTHING, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message, self.said = message, said
         self.retry_after_s = retry_after_s
+
+    @property
+    def http_status(self) -> int:
+        """The status that a client is answered with."""
+        return self.status
 
 
 class UpstreamConnectError(UpstreamError):
@@ -163,18 +173,39 @@ class UpstreamTimeout(UpstreamError):  # noqa: N818 (a word that says enough)
 
 
 class UpstreamStatusError(UpstreamError):
-    """The server answered with an error status. `code` of the instance is the status."""
+    """The server answered with an error status, which clients get where they can do something about it."""
 
     status = 502
     retryable = False
     code = "upstream_status"
 
     def __init__(
-        self, message: str, *, upstream_status: int, body: bytes = b"", retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        upstream_status: int,
+        said: Said = NOTHING,
+        retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message, retry_after_s=retry_after_s)
+        super().__init__(message, said=said, retry_after_s=retry_after_s)
         self.upstream_status = upstream_status
-        self.body = body
+
+    @property
+    def http_status(self) -> int:
+        """The server's status where it is one of the client's, or says how long the trouble may last."""
+        known = 400 <= self.upstream_status < 500 or self.upstream_status in TOLD_ON
+        return self.upstream_status if known else self.status
+
+
+class UpstreamDenied(UpstreamStatusError):  # noqa: N818 (a word that says enough)
+    """The server does not serve the operator: it refuses the configured key, or wants to be paid."""
+
+    code = "upstream_denied"
+
+    @property
+    def http_status(self) -> int:
+        """Not the server's status, which would tell the client that its own key is wrong."""
+        return self.status
 
 
 class UpstreamBusy(UpstreamStatusError):  # noqa: N818 (same)

@@ -141,6 +141,12 @@ class Checker:
         """What the execution was sent, step by step: None where it took its computed value, and picks."""
         return tuple(self._walk.sent)
 
+    def own(self, path: str) -> str:
+        """Give a path back where it is one of the procedure's own; "" where it is only written like one."""
+        due = self._walk.due
+        is_own = self._prefix.has(path) or order.known(path, self.program.step_numbers)
+        return path if is_own or (due is not None and path == due.path) else ""
+
     def choose(self, path: str) -> None:
         """Make a step the one that is due, if it may come as well: the guard's choice, or the model's."""
         if self._walk.due is not None and self._walk.due.others:

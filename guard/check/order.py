@@ -44,6 +44,11 @@ def can_follow(
     return place(path) > place(due) or _beside(path, due, members or {})
 
 
+def known(path: str, kinds: Mapping[str, StepKind]) -> bool:
+    """Whether a path is that of a statement outside all loops and choices: the same in every execution."""
+    return path in kinds and _well_formed(path, kinds, {})
+
+
 def _beside(path: str, due: str, members: Mapping[str, int]) -> bool:
     """Whether two steps belong to different members of one group."""
     pairs = zip(around(path, members), around(due, members), strict=False)

@@ -39,13 +39,15 @@ from guard.cli.terminal import WIDTH, Style, Terminal, cut
 from guard.config import build, default_config, load_config
 from guard.config.policies import PolicySettings
 from guard.engine import read_clock
-from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError
+from guard.errors import ConfigError, GuardError, Problem, ProcedureError, RequestError, UpstreamError
+from guard.foreign import Sink
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
 from guard.proxy.app import Addresses, run
 from guard.source import Source
+from guard.telemetry import foreign_log
 from guard.trace import prompt, render
 from guard.upstream import model
 from guard.upstream.local import require_runtime
@@ -75,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)  # noqa: T201 (this is where people are told)
         return USAGE
     except GuardError as error:
-        _complain(str(error))
+        _complain(": ".join(filter(None, (str(error), _said(error)))))
         return UNAVAILABLE
     except KeyboardInterrupt:
         return demo.STOPPED
@@ -383,6 +385,8 @@ def _runs(written: Mapping[str, PolicySettings], programs: Mapping[str, Program]
 def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
     config = default_config() if arguments.config is None else load_config(arguments.config)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    if config.server.log_foreign:
+        foreign_log.switch_on()
     if arguments.config is None:
         require_runtime()  # before there is a download
         _pull()
@@ -417,6 +421,11 @@ def _demo(arguments: argparse.Namespace, out: Terminal) -> int:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _said(error: GuardError) -> str:
+    """Give what a server or a program that could not be used says of it."""
+    return Sink().shown(error.said.text) if isinstance(error, UpstreamError) else ""
 
 
 def _complain(message: str) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from guard.cli.terminal import Style, Terminal
 from guard.config import Config, load_config
-from guard.config.service import upstream_of
+from guard.config.service import sink_of, upstream_of
 from guard.config.settings import LocalUpstream, ScriptedUpstream, ServedUpstream
 from guard.config.words import suggestion
 from guard.errors import ConfigError
@@ -122,7 +122,7 @@ def test_upstream(arguments: argparse.Namespace, out: Terminal) -> int:
     model = arguments.model or upstream.target.model
     if not model:
         raise ConfigError([("--model", f"is needed: upstream {name!r} names no model")])
-    trial = Trial(upstream, row_of(config, name, model), model)
+    trial = Trial(upstream, row_of(config, name, model), model, sink=sink_of(config))
     if not arguments.json:
         out.line(f"model {model} on upstream {name}, of kind {config.upstreams[name].kind}")
         out.line(out.styled(f"{'capability':14} {'the table':24} found", Style.STRONG))

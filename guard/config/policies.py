@@ -241,7 +241,9 @@ class PolicySettings(Section):
         description="what the client's `usage` counts: all generations, or the last one",
     )
     reveal: bool = Field(
-        default=False, description="whether reports show what was expected and found, not only kind and step"
+        default=False,
+        description="whether clients get what a server or model wrote where something went wrong, without "
+        "keys and cut: what was expected and found, not only kind and step, and what an error says",
     )
     commit_after_s: float = Field(
         default=10,

@@ -21,6 +21,7 @@ from guard.config.settings import (
     UpstreamSettings,
 )
 from guard.errors import ConfigError, ConversationError
+from guard.foreign import Sink
 from guard.procedure.execute import Program
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
@@ -28,6 +29,7 @@ from guard.procedure.passes import Extent
 from guard.run.messages import Target
 from guard.run.policy import Policy
 from guard.telemetry import spans
+from guard.telemetry.foreign_log import ForeignLog
 from guard.telemetry.metrics import Metrics
 from guard.telemetry.observer import FanOut, Observer
 from guard.trace import prompt
@@ -62,7 +64,10 @@ class Enforced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Made once and never changed but for what is remembered of upstreams; a request keeps its own."""
+    """Made once and never changed but for what is remembered of upstreams; a request keeps its own.
+
+    `sink` is what foreign text passes before anybody gets it.
+    """
 
     config: Config
     upstreams: Mapping[str, Upstream]
@@ -70,6 +75,7 @@ class Service:
     observer: Observer
     metrics: Metrics
     refusals: Refusals
+    sink: Sink
 
     def upstream_names(self, route: Route | None) -> tuple[str, ...]:
         """Give the upstreams of a request, the first one first."""
@@ -124,7 +130,18 @@ def build(config: Config, environment: Mapping[str, str] = os.environ) -> Servic
         observer=observer,
         metrics=metrics,
         refusals=refusals,
+        sink=sink_of(config),
     )
+
+
+def sink_of(config: Config) -> Sink:
+    """Make what knows all keys of a configuration: the upstreams' and the clients'."""
+    secrets = [
+        *config.server.api_keys,
+        *(one.api_key for one in config.upstreams.values() if isinstance(one, ServedUpstream)),
+        *(route.api_key for route in config.routes if route.api_key is not None),
+    ]
+    return Sink(secret.get_secret_value() for secret in secrets)
 
 
 def _unbindable(config: Config) -> list[tuple[str, str]]:
@@ -229,4 +246,4 @@ def _metrics(config: Config, programs: Mapping[str, Program], upstreams: Mapping
 def _observer(config: Config, metrics: Metrics, environment: Mapping[str, str]) -> Observer:
     kinds = {name: settings.kind for name, settings in config.upstreams.items()}
     spanning = spans.from_environment(environment, version=version("stepguard"), upstreams=kinds)
-    return FanOut([metrics] if spanning is None else [metrics, spanning])
+    return FanOut([metrics, ForeignLog(), *([] if spanning is None else [spanning])])

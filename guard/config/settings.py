@@ -67,6 +67,11 @@ class Server(Section):
         ge=0,
         description="seconds that running requests get to finish when the server is told to stop",
     )
+    log_foreign: bool = Field(
+        default=False,
+        description="log what servers and models wrote where something went wrong: without keys, cut, and "
+        "at the level FOREIGN",
+    )
 
     @field_validator("api_keys")
     @classmethod

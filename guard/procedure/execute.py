@@ -167,7 +167,9 @@ class Program:
         try:
             ending = yield from self.block.run(frame, "")
         except Fault as fault:
-            return Ending(EndKind.FAILED, path=fault.path, reason=str(fault), limited=fault.limited)
+            return Ending(
+                EndKind.FAILED, path=fault.path, reason=str(fault), limited=fault.limited, plain=fault.plain
+            )
         if ending is None:
             raise InvalidState(f"procedure {self.name!r} came to its last step without an end")
         return ending

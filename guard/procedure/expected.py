@@ -230,8 +230,8 @@ class Ending:
     """The end of an execution: what a generator returns.
 
     `value` is the answer of RETURN (of the procedure's result type) or the text of DENY or ESCALATE;
-    `path` and `reason` say where and why it FAILED or is UNDETERMINED. `limited`: it failed because it had
-    gone as far as an execution may.
+    `path` and `reason` say where and why it FAILED or is UNDETERMINED, `plain` the same without values ("":
+    there are none in the reason). `limited`: it failed because it had gone as far as an execution may.
     """
 
     kind: EndKind
@@ -239,6 +239,7 @@ class Ending:
     path: str = ""
     reason: str = ""
     limited: bool = False
+    plain: str = field(default="", compare=False)
 
 
 # Yields what must come next. Is sent the value that was observed: for a decision the model's value (or

@@ -28,7 +28,14 @@ MOST_PLACES: Final = 20
 
 
 class EvaluationError(Exception):
-    """A fault of the procedure while it runs: division by zero, no row that matches, ..."""
+    """A fault of the procedure while it runs: division by zero, no row that matches, ...
+
+    `plain` says it without the values, which may be a model's own words; "" where there are none in it.
+    """
+
+    def __init__(self, reason: str, *, plain: str = "") -> None:
+        super().__init__(reason)
+        self.plain = plain
 
 
 def bounded(number: Number) -> Number:

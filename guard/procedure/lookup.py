@@ -35,7 +35,8 @@ def lookup(table: Table) -> Callable[[Sequence[Any]], Value]:
         except _Unfit as how_many:
             pairs = zip(table.parameters, values, strict=True)
             looked = ", ".join(f"{p.name} = {spell(value, p.type)}" for p, value in pairs)
-            raise EvaluationError(f"{how_many} of table {table.name!r} is for {looked}") from None
+            found = f"{how_many} of table {table.name!r} is for"
+            raise EvaluationError(f"{found} {looked}", plain=f"{found} its values") from None
 
     return find
 

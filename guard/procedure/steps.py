@@ -91,16 +91,19 @@ class Place:
 
 
 class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
-    """A procedure cannot go on at a step. `limited`: it has gone as far as an execution may."""
+    """A procedure cannot go on at a step. `limited`: it has gone as far as an execution may.
 
-    def __init__(self, path: str, reason: str, *, limited: bool = False) -> None:
+    `plain` is the reason without values, as that of an `EvaluationError`.
+    """
+
+    def __init__(self, path: str, reason: str, *, limited: bool = False, plain: str = "") -> None:
         super().__init__(reason)
-        self.path, self.limited = path, limited
+        self.path, self.limited, self.plain = path, limited, plain
 
 
 def fault(path: str, reason: EvaluationError) -> Fault:
     """Make the fault of a step that could not be computed."""
-    return Fault(path, str(reason), limited=isinstance(reason, TooMuchError))
+    return Fault(path, str(reason), limited=isinstance(reason, TooMuchError), plain=reason.plain)
 
 
 def _too_many(frame: Frame, path: str) -> Fault:
@@ -257,7 +260,8 @@ class CheckStep:
         if frame.pending is False:
             working = self.condition.body.leaves[0].expression.working(frame.env, frame.shown)
             shown = "".join(part for part in working if isinstance(part, str))
-            raise EvaluationError(f"the check does not hold: {shown}")
+            plain = "the check does not hold"
+            raise EvaluationError(f"{plain}: {shown}", plain=plain)
         return expected
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:

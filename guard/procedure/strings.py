@@ -76,8 +76,8 @@ def _join(strings: tuple[str, ...], separator: str) -> Value:
 def _number(text: str) -> Value:
     value = parse_number(text)
     if value is None:
-        shown = repr(text[:SHOWN])
-        raise EvaluationError(f"{shown} is no number: expected digits with a point, such as 12.50")
+        why = "is no number: expected digits with a point, such as 12.50"
+        raise EvaluationError(f"{text[:SHOWN]!r} {why}", plain=f"the text {why}")
     return value
 
 

@@ -37,7 +37,8 @@ async def deliver(service: Service, exchange: Exchange, caller: Caller, bound: B
     """Carry a bound request out and answer it, in one piece or as a stream."""
     audit_id, nonce, stream = new_audit_id(), secrets.token_hex(3), bool(bound.request.stream)
     created = int(time.time())  # noqa: TID251 (a date for people)
-    answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created)
+    sink = service.sink.also(caller.authorization, caller.key)
+    answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created, sink=sink)
     run = machine(bound.job(nonce), bound.policy, bound.targets)
     info = RunInfo(
         procedure=bound.program.name,
@@ -49,6 +50,7 @@ async def deliver(service: Service, exchange: Exchange, caller: Caller, bound: B
         model=bound.request.model,
         step_kinds=bound.program.step_numbers,
         traceparent=caller.traceparent,
+        sink=sink,
     )
     steps = drive(
         run,

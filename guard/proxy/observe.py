@@ -26,7 +26,8 @@ from pydantic import ValidationError
 from guard.config import Service
 from guard.config.service import Enforced
 from guard.engine import BUSY_S, read_clock
-from guard.errors import RequestError
+from guard.errors import RequestError, UpstreamError
+from guard.foreign import Sink
 from guard.procedure.execute import Program
 from guard.proxy.binding import Caller, Choice, mode_of, policy_of, without_control
 from guard.proxy.delivery import Call, new_audit_id
@@ -82,8 +83,11 @@ async def observe(
     except (CancelledError, ClientGone):  # or the server stops
         look.end(Observed.CANCELLED, Outcome.CANCELLED)
         raise
-    except BaseException:
+    except UpstreamError:
         look.end(Observed.UPSTREAM_ERROR, Outcome.ERROR)
+        raise
+    except BaseException:  # ours
+        look.end(Observed.CHECK_FAILED, Outcome.ERROR)
         raise
     look.end(None, Outcome.PASSTHROUGH)
 
@@ -122,7 +126,8 @@ class _Look:
         with self._harmless():
             assert choice.procedure is not None
             program = enforced.procedures[choice.procedure].program
-            self._heard = self._observer.run_started(_info(program, caller, choice))
+            sink = service.sink.also(caller.authorization, caller.key)
+            self._heard = self._observer.run_started(_info(program, caller, choice, sink))
             opened = _opened(service, choice)
             self._heard.opened(opened)
             if random.random() < enforced.settings.sample:  # noqa: S311 (nothing secret hangs on it)
@@ -314,7 +319,7 @@ def report_fault(error: Exception) -> None:
     log.error("observing failed: %s in %s:%s", type(error).__name__, place.filename, place.lineno)
 
 
-def _info(program: Program, caller: Caller, choice: Choice) -> RunInfo:
+def _info(program: Program, caller: Caller, choice: Choice, sink: Sink) -> RunInfo:
     return RunInfo(
         procedure=program.name,
         version=program.version,
@@ -325,6 +330,7 @@ def _info(program: Program, caller: Caller, choice: Choice) -> RunInfo:
         model=_name(choice.raw.get("model")),
         step_kinds=program.step_numbers,
         traceparent=caller.traceparent,
+        sink=sink,
     )
 
 

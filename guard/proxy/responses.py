@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import orjson
 
 from guard.check.verdict import Violation
+from guard.foreign import Sink
 from guard.proxy.binding import Bound
-from guard.run.messages import Emit, Finish, Outcome, Raced, Relay, Usage, Voted
+from guard.run.messages import Emit, Finish, Outcome, Raced, Relay, RunError, Usage, Voted
 from guard.trace import render
 from guard.wire import sse
 from guard.wire.chat import Envelope
@@ -20,6 +22,7 @@ STREAM_HEADERS = (
     ("x-accel-buffering", "no"),  # nginx would hold small pieces back
 )
 UNVERIFIED = (("x-stepguard-unverified", "true"),)
+FINISH_REASONS: Final = frozenset({"stop", "length", "content_filter", "tool_calls"})  # that clients know
 KEEP_ALIVE = sse.comment("keep-alive")
 DONE = sse.encode(sse.DONE)
 
@@ -27,8 +30,8 @@ DONE = sse.encode(sse.DONE)
 class Answer:
     """What both kinds of answer share. Turns commands of a run into bytes; sends nothing."""
 
-    def __init__(self, bound: Bound, *, audit_id: str, nonce: str, created: int) -> None:
-        self._bound, self._audit_id, self._nonce = bound, audit_id, nonce
+    def __init__(self, bound: Bound, *, audit_id: str, nonce: str, created: int, sink: Sink) -> None:
+        self._bound, self._audit_id, self._nonce, self._sink = bound, audit_id, nonce, sink
         self._envelope = Envelope(id=f"chatcmpl-{audit_id}", model=bound.request.model, created=created)
         self._begun = self._traced = False  # whether the role, and some of the trace, has been sent
         self._thoughts: dict[int, list[str]] = {}  # of each generation, for an answer in one piece
@@ -59,8 +62,9 @@ class Answer:
             *(UNVERIFIED if finish.outcome is Outcome.RELEASED else ()),
         )
         if finish.error is not None:
-            failure = of_failure(finish.error)
+            failure = self._told(finish.error)
             return failure.status, (*failure.headers, *outcome), self._failure(failure, finish)
+        finish = self._let_out(finish)
         body = self._envelope.completion(
             self._content(finish),
             reasoning=_steps(finish) if self._bound.as_reasoning else self._thought or None,
@@ -72,7 +76,7 @@ class Answer:
 
     def keep(self, relay: Relay) -> None:
         """Take a thought that is to go out with the answer."""
-        self._thoughts.setdefault(relay.generation, []).append(relay.text)
+        self._thoughts.setdefault(relay.generation, []).append(self._sink.redacted(relay.text))
 
     @property
     def _thought(self) -> str:
@@ -112,15 +116,16 @@ class Answer:
         mark: dict[str, object] = {
             "unverified": True,
             "generation": relay.generation,
-            "reasoning": relay.text,
+            "reasoning": self._sink.redacted(relay.text),
         }
-        text = "" if self._bound.as_reasoning else relay.text
+        text = "" if self._bound.as_reasoning else self._sink.redacted(relay.text)
         return self._events(self._envelope.thought(text, stepguard=mark))
 
     def last(self, finish: Finish) -> bytes:
         """Make the events behind the last step: what is left of the answer and the report, or the error."""
         if finish.error is not None:
-            return sse.encode(self._failure(of_failure(finish.error), finish)) + DONE
+            return sse.encode(self._failure(self._told(finish.error), finish)) + DONE
+        finish = self._let_out(finish)
         released = finish.outcome is Outcome.RELEASED
         mark: dict[str, object] | None = {"unverified": True} if released else None
         left = self._content(finish)
@@ -139,7 +144,22 @@ class Answer:
         self._begun = True
         return b"".join(map(sse.encode, (*role, *data)))
 
+    def _let_out(self, finish: Finish) -> Finish:
+        """Give the end of a run as it may leave: what was released, and how it ended."""
+        ended = finish.finish_reason if finish.finish_reason in FINISH_REASONS else "length"
+        if finish.outcome is not Outcome.RELEASED:
+            return replace(finish, finish_reason=ended)
+        return replace(
+            finish,
+            finish_reason=ended,
+            answer=self._sink.redacted(finish.answer or ""),
+            unverified=self._sink.redacted(finish.unverified),
+        )
+
     # --- what is said of it ----------------------------------------------------------------------
+
+    def _told(self, error: RunError) -> ErrorAnswer:
+        return of_failure(error, self._sink, reveal=self._bound.enforced.settings.reveal)
 
     def _failure(self, failure: ErrorAnswer, finish: Finish) -> bytes:
         return orjson.dumps({**orjson.loads(failure.body), "stepguard": self.report(finish)})
@@ -206,7 +226,8 @@ class Answer:
     def _violation(self, violation: Violation) -> dict[str, Any]:
         told: dict[str, Any] = {"kind": violation.kind.value, "step": violation.step, "at": violation.at}
         if self._bound.enforced.settings.reveal:
-            told |= {"expected": violation.expected, "found": violation.found}
+            told["expected"] = self._sink.redacted(violation.expected)
+            told["found"] = self._sink.redacted(violation.found)
         return told
 
 

@@ -24,6 +24,7 @@ from guard.proxy.delivery import Call, deliver
 from guard.proxy.exchange import HEADER_TEXT, ClientGone, Exchange, Interrupted
 from guard.proxy.observe import Watch, observe, observes
 from guard.proxy.responses import DONE
+from guard.telemetry.foreign_log import tell
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
 from guard.wire import sse
@@ -90,12 +91,14 @@ class Endpoint:
             with self._admission.admit(exchange):
                 await self._carry_out(exchange)
         except RequestError as error:
-            answer = of_error(error)
+            answer = of_error(error, self.service.sink)
             if error.http_status == BUSY:
                 answer = replace(answer, retry=True, retry_after_s=RETRY_AFTER_S)
             await self._refuse(exchange, answer)
         except GuardError as error:
-            await self._refuse(exchange, of_error(error))
+            if isinstance(error, UpstreamError):  # of a request that passed through
+                tell(error, self.service.sink, "a request that is passed on")
+            await self._refuse(exchange, of_error(error, self.service.sink))
         except Interrupted:
             await self._refuse(exchange, _STOPPING)
         except ClientGone:

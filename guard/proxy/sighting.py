@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from guard.check.freely import Findings, findings
+from guard.check.order import known
 from guard.check.report import StepCounts
-from guard.check.verdict import Verdict, Violation
+from guard.check.verdict import Kind, Verdict, Violation
 from guard.errors import RequestError, UpstreamStatusError
 from guard.procedure.execute import Program
 from guard.procedure.types import Value
@@ -104,7 +105,7 @@ class Conclusion:
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What is wrong with the text."""
+        """What is wrong with the text, at steps of the procedure."""
         return self.found.violations if self.found is not None else ()
 
     def finish(self, outcome: Outcome) -> Finish:
@@ -169,7 +170,16 @@ def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
         answer=found.answer,
         answer_at=found.answer_at,
     )
-    return Conclusion(observation=observation, found=found, usage=usage)
+    return Conclusion(observation=observation, found=_told(found, asked.program), usage=usage)
+
+
+def _told(found: Findings, program: Program) -> Findings:
+    """Give findings as they may be told: a step's number that a model made up is none."""
+    made_up = [
+        one.kind is Kind.EXTRA_STEP and not known(one.step, program.step_numbers) for one in found.violations
+    ]
+    violations = zip(found.violations, made_up, strict=True)
+    return replace(found, violations=tuple(replace(one, step="") if no else one for one, no in violations))
 
 
 def _said(

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from typing import Final
 
 from guard.check.verdict import Kind
-from guard.errors import UpstreamError, UpstreamSpared, UpstreamStatusError, UpstreamTimeout
+from guard.errors import UpstreamError, UpstreamSpared, UpstreamTimeout
+from guard.foreign import Foreign
 from guard.procedure.expected import Ending
 from guard.run.messages import Outcome, Result, RunError, StepClass
 
@@ -78,12 +79,14 @@ def too_few_tokens(procedure: str, limit: int, fewest: int, *, field: str) -> Ru
 def procedure_failed(procedure: str, ending: Ending, why: str) -> RunError:
     """Say that the procedure itself could not be carried out, which is nobody's departure."""
     place = f"at step {ending.path}" if ending.path else "at its first step"
+    plain = ending.plain or ending.reason
     return RunError(
         status=422,
         type="procedure_failed",
         code="procedure_failed",
         param=ending.path or None,
-        message=f"procedure {procedure!r} failed {place}: {ending.reason}" + (f" ({why})" if why else ""),
+        message=f"procedure {procedure!r} failed {place}: {plain}" + (f" ({why})" if why else ""),
+        foreign=Foreign("" if plain == ending.reason else ending.reason),
     )
 
 
@@ -106,16 +109,14 @@ def upstream_failed(error: UpstreamError, fault: UpstreamError | None = None) ->
     message = error.message
     if isinstance(error, UpstreamSpared) and fault is not None:
         message, error = f"{fault.message} (not asked again: {error.message})", fault
-    status = error.status
-    if isinstance(error, UpstreamStatusError) and 400 <= error.upstream_status < 500:
-        status = error.upstream_status
     return RunError(
-        status=status,
+        status=error.http_status,
         type="upstream_error",
         code=error.code,
         message=message,
         retry_after_s=error.retry_after_s,
         cause=error,
+        foreign=error.said.text,
     )
 
 

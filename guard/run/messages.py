@@ -13,6 +13,7 @@ from guard.dialect.json_schema import Patterns
 from guard.dialect.line import Level
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError
+from guard.foreign import Foreign
 from guard.procedure.model import StepKind
 from guard.procedure.types import Value
 
@@ -281,7 +282,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """Why there is no answer: an OpenAI error object and its status. `cause` is the upstream's, if it is."""
+    """Why there is no answer: an OpenAI error object and its status.
+
+    `cause` is the upstream's error, if it is one. `foreign` is what a server or model wrote about it.
+    """
 
     status: int
     type: str
@@ -290,6 +294,7 @@ class RunError:
     param: str | None = None
     retry_after_s: float | None = None
     cause: UpstreamError | None = None
+    foreign: Foreign = Foreign()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

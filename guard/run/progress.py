@@ -10,7 +10,7 @@ from typing import Final
 from guard.check.checker import Checker
 from guard.check.replay import Walk
 from guard.check.report import StepCounts
-from guard.check.verdict import Judgement, StepVerified, Verdict
+from guard.check.verdict import Judgement, StepVerified, Verdict, Violation
 from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
 from guard.procedure.model import StepKind
@@ -192,6 +192,7 @@ class Progress:
         return self._settle(self.checker.close(finish_reason), given)
 
     def _settle(self, judgements: list[Judgement], given: frozenset[str]) -> list[Judgement]:
+        """Note what was judged, and give it as it may be told: a number that a model made up stays here."""
         for judgement in judgements:
             if isinstance(judgement, StepVerified):
                 self.lines.append(
@@ -199,7 +200,12 @@ class Progress:
                 )
         if not self.lines:
             self._opened = len(self.verified)
-        return judgements
+        return [
+            replace(judgement, step=self.checker.own(judgement.step))
+            if isinstance(judgement, Violation)
+            else judgement
+            for judgement in judgements
+        ]
 
     def _written(self, step: StepVerified) -> int:
         """Count the characters that the model wrote to come to a step."""

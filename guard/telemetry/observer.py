@@ -28,6 +28,7 @@ from functools import partial
 from typing import Final, Literal
 
 from guard.check.verdict import Judgement
+from guard.foreign import Sink
 from guard.procedure.model import StepKind
 from guard.run.messages import Close, Emit, Finish, Open
 
@@ -51,7 +52,8 @@ class RunInfo:
     """What is known of a bound request before its first generation.
 
     `model` is the one that the client named. `step_kinds` gives the kind of every static step number of
-    the procedure. `traceparent` is the client's header of that name, if it sent one.
+    the procedure. `traceparent` is the client's header of that name, if it sent one. `sink` is what
+    foreign text of it passes.
     """
 
     procedure: str
@@ -63,6 +65,7 @@ class RunInfo:
     model: str
     step_kinds: Mapping[str, StepKind] = field(default_factory=dict)
     traceparent: str | None = None
+    sink: Sink = field(default_factory=Sink, compare=False)
 
 
 class Observed(StrEnum):

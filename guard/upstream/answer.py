@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import orjson
 
+from guard.foreign import Foreign
 from guard.upstream.capabilities import Api
-from guard.upstream.reading import shown
 from guard.wire import sse
 from guard.wire.chat import InBandError, Piece, read_error, text_of
 from guard.wire.responses import Events
@@ -22,7 +22,8 @@ class Answer:
     """What came.
 
     `text`: of the first choice, with what it writes into tools. `thoughts`: fields beside it that had text.
-    `choices`: how many there were. `problem`: why it is no answer, empty where it is one.
+    `choices`: how many there were. `problem`: why it is no answer, empty where it is one; `said` is what the
+    server says of that, or what it is instead.
     """
 
     status: int
@@ -33,6 +34,7 @@ class Answer:
     finish_reason: str | None = None
     thoughts: frozenset[str] = field(default_factory=frozenset)
     problem: str = ""
+    said: Foreign = Foreign()
 
     @property
     def thinks(self) -> bool:
@@ -58,10 +60,10 @@ def read_answer(status: int, body: bytes, api: Api = Api.CHAT) -> Answer:
     if api is Api.RESPONSES and status == OK:
         return _response(events, streamed=streamed)
     pieces = [_object(event) for event in events if event != sse.DONE]
-    errors = [error.message for event in events if (error := read_error(event)) is not None]
+    errors = [error.said.text for event in events if (error := read_error(event)) is not None]
     if status != OK or errors:
-        shown = body[:300].decode("utf-8", "replace")
-        return Answer(status=status, problem=(errors[0][:300] if errors else shown) or "no reason given")
+        problem = f"it answered {status}" if status != OK else "it reported an error"
+        return Answer(status=status, problem=problem, said=errors[0] if errors else Foreign(body))
     choices = [choice for piece in pieces for choice in _choices(piece)]
     first = [_said(choice) for choice in choices if not choice.get("index")]
     reasons = [choice.get("finish_reason") for choice in choices if choice.get("finish_reason")]
@@ -74,13 +76,14 @@ def read_answer(status: int, body: bytes, api: Api = Api.CHAT) -> Answer:
         finish_reason=str(reasons[-1]) if reasons else None,
         thoughts=frozenset(name for said in first for name in _thoughts(said)),
         problem="" if choices else _no_answer(body),
+        said=Foreign() if choices else Foreign(body),
     )
 
 
 def _response(events: list[bytes], *, streamed: bool) -> Answer:
     reader = Events()
     told = [reader.read(event) for event in events if event != sse.DONE]
-    errors = [each.message for each in told if isinstance(each, InBandError)]
+    errors = [each.said.text for each in told if isinstance(each, InBandError)]
     pieces = [each for each in told if isinstance(each, Piece)]
     ends = [piece.finish_reason for piece in pieces if piece.finish_reason]
     thoughts = {
@@ -88,7 +91,7 @@ def _response(events: list[bytes], *, streamed: bool) -> Answer:
         for kind in (_object(event).get("type") for event in events)
         if str(kind).startswith("response.reasoning") and str(kind).endswith(".delta")
     }
-    problem = errors[0][:300] if errors else "" if ends else "the answer is no response, or has no end"
+    problem = "" if ends else "the answer is no response, or has no end"
     return Answer(
         status=OK,
         text="".join(piece.text + "".join(text for _, text in piece.inputs) for piece in pieces),
@@ -97,15 +100,15 @@ def _response(events: list[bytes], *, streamed: bool) -> Answer:
         choices=1,
         finish_reason=ends[-1] if ends else None,
         thoughts=frozenset(thoughts),
-        problem=problem,
+        problem="it reported an error" if errors else problem,
+        said=errors[0] if errors else Foreign(),
     )
 
 
 def _no_answer(body: bytes) -> str:
     if not body.strip():
         return "the answer is empty"
-    what = "a web page came" if body.lstrip().startswith(b"<") else "the answer has no choices"
-    return f"{what}: {shown(body)}"
+    return "a web page came" if body.lstrip().startswith(b"<") else "the answer has no choices"
 
 
 _NO_THOUGHTS = frozenset(

@@ -12,7 +12,7 @@ import asyncio
 import io
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -157,7 +157,7 @@ class HttpUpstream:
             await _settle(response)
             yield reader.ended()
         except (aiohttp.ClientError, OSError, UpstreamError) as error:
-            raise self._named(error) from error
+            raise self._named(error, client) from error
         finally:
             if response is not None:
                 response.close()
@@ -180,22 +180,22 @@ class HttpUpstream:
                 skip_auto_headers=("accept", "content-type", "user-agent"),
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise self._named(error) from error
+            raise self._named(error, client) from error
         try:
             yield PassageAnswer(
                 status=response.status,
                 headers=tuple(_end_to_end(response.headers.items(), _no_length(response.status))),
-                body=self._body(response),
+                body=self._body(response, client),
             )
         finally:
             response.close()
 
-    async def _body(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _body(self, response: aiohttp.ClientResponse, client: ClientCall) -> AsyncIterator[bytes]:
         try:
             async for data in response.content.iter_any():
                 yield data
         except (aiohttp.ClientError, OSError) as error:
-            raise self._named(error) from error
+            raise self._named(error, client) from error
 
     async def _ask(self, backend: Backend, command: Open, client: ClientCall) -> aiohttp.ClientResponse:
         """Send the request; give the response where its status is 200."""
@@ -217,7 +217,8 @@ class HttpUpstream:
             found = await _beginning(response)
         finally:
             response.close()
-        raise of_status(response.status, response.headers, self._redacted(found))
+        clients_key = self._pass_key and client.authorization is not None
+        raise of_status(response.status, response.headers, found, clients_key=clients_key)
 
     async def _send(
         self, backend: Backend, method: str, path: str, **settings: Any
@@ -273,15 +274,15 @@ class HttpUpstream:
             return []
         return [(header, f"Bearer {self._api_key}" if header == "authorization" else self._api_key)]
 
-    def _redacted(self, body: bytes) -> bytes:
-        """An error body without our key, which some servers repeat."""
-        return body.replace(self._api_key.encode(), b"***") if self._api_key else body
+    def _named(self, error: Exception, client: ClientCall) -> UpstreamError:
+        """The exception for an error, its message with this upstream's name before it.
 
-    def _named(self, error: Exception) -> UpstreamError:
-        """The exception for an error, its message with this upstream's name in front."""
+        Some servers repeat the key that they were sent.
+        """
         known = of_exception(error)
         known.message = f"upstream {self.target.name!r}: {known.message}"
         known.args = (known.message,)
+        known.said = replace(known.said, text=known.said.text.hiding(self._api_key, client.authorization))
         return known
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guard.errors import ConfigError, UpstreamConnectError
+from guard.foreign import Said
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import target_for
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
@@ -157,7 +158,9 @@ class LocalUpstream:
         assert self._log_reader is not None
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._log_reader), 1)
-        raise UpstreamConnectError(f"the local model did not start: {self._model.name}: {self._complaint()}")
+        raise UpstreamConnectError(
+            f"the local model did not start: {self._model.name}", said=Said.of(self._complaint())
+        )
 
     async def _keep_log(self, stream: asyncio.StreamReader) -> None:
         while True:

@@ -14,6 +14,7 @@ from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from guard.dialect.notation import Dialect
 from guard.errors import UnreadableGrammar
+from guard.foreign import Said
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.base import ClientCall, Passage, PassageAnswer, Upstream
 from guard.upstream.skeleton import skeleton
@@ -117,6 +118,7 @@ class ProvenUpstream:
         why = await self._proofs.refused(target.dialect, command.grammar)
         if why:
             raise UnreadableGrammar(
-                f"upstream {target.name!r}: the grammar was not sent, it cannot be read: {why[:300]}",
+                f"upstream {target.name!r}: the grammar was not sent, it cannot be read",
                 upstream_status=400,
+                said=Said.of(why),
             )

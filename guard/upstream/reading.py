@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from guard.errors import UpstreamBusy, UpstreamError, UpstreamProtocolError, UpstreamStatusError
+from guard.errors import (
+    UpstreamBusy,
+    UpstreamDenied,
+    UpstreamError,
+    UpstreamProtocolError,
+    UpstreamStatusError,
+)
+from guard.foreign import NOTHING, Said
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.capabilities import Api
 from guard.wire import sse
@@ -16,8 +23,9 @@ from guard.wire.steps import Steps
 from guard.wire.thinking import Thinking
 
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
-SHOWN: Final = 120  # characters of foreign text in a message
 BUSY: Final = frozenset({408, 409, 425, 429})  # statuses below 500 that may pass
+DENIED: Final = frozenset({401, 402, 403, 407})  # that are about whoever's key was sent
+UNTOLD: Final = 502  # the status of an error that names none
 
 _CHARACTERS_PER_TOKEN: Final = 4
 
@@ -158,7 +166,7 @@ class AnswerReader:
         if data.startswith(b"{"):
             self._body = bytearray()
         elif data.startswith(b"<"):
-            self._fail(f"a web page came instead of a stream: {shown(data)}")
+            self._fail("a web page came instead of a stream", data)
         return data
 
     def _read(self, chunks: list[bytes]) -> list[Text]:
@@ -180,7 +188,7 @@ class AnswerReader:
                     self._fault_of(error)
                 case None:
                     known = "event of a response" if self._ends_itself else "chunk of a chat completion"
-                    self._fail(f"this is no {known}: {shown(chunk)}")
+                    self._fail(f"something came that is no {known}", chunk)
         return texts
 
     def _take(self, piece: Piece) -> list[Text]:
@@ -252,10 +260,10 @@ class AnswerReader:
         return f"the answer ended without {last}"
 
     def _fault_of(self, error: InBandError) -> None:
-        self._fault(status_error(error.status or 500, f"it reported an error: {error.message[:500]}"))
+        self._fault(status_error(error.status or UNTOLD, "it reported an error", said=error.said))
 
-    def _fail(self, message: str) -> None:
-        self._fault(UpstreamProtocolError(message))
+    def _fail(self, message: str, foreign: bytes = b"") -> None:
+        self._fault(UpstreamProtocolError(message, said=Said.of(foreign)))
 
     def _fault(self, error: UpstreamError) -> None:
         """Keep the first fault; nothing behind it is read."""
@@ -321,14 +329,12 @@ class _Echo:
 
 
 def status_error(
-    status: int, message: str, *, body: bytes = b"", retry_after_s: float | None = None
+    status: int, message: str, *, said: Said = NOTHING, retry_after_s: float | None = None
 ) -> UpstreamStatusError:
-    """The exception for an error status."""
-    kind = UpstreamBusy if status >= 500 or status in BUSY else UpstreamStatusError
-    return kind(message, upstream_status=status, body=body, retry_after_s=retry_after_s)
-
-
-def shown(data: bytes) -> str:
-    """Foreign bytes as they may stand in a message: escaped and cut."""
-    text = data[: 4 * SHOWN].decode("utf-8", "replace")
-    return repr(text[:SHOWN]) + ("..." if len(text) > SHOWN else "")
+    """The exception for an error status, where the key was the operator's."""
+    kind = UpstreamStatusError
+    if status >= 500 or status in BUSY:
+        kind = UpstreamBusy
+    elif status in DENIED:
+        kind = UpstreamDenied
+    return kind(message, upstream_status=status, said=said, retry_after_s=retry_after_s)

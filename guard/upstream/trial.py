@@ -13,6 +13,7 @@ import orjson
 
 from guard.dialect.notation import Dialect
 from guard.errors import UpstreamError, UpstreamTimeout
+from guard.foreign import Foreign, Sink
 from guard.run.messages import Message, Open, Strategy
 from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, ROOMS, SHORT, NoClient, goes_on
 from guard.upstream.answer import OK, Answer, read_answer
@@ -45,12 +46,13 @@ class Finding:
 
 @dataclass(slots=True)
 class Trial:
-    """The requests to one server. `requests` counts them, `findings` is what they showed."""
+    """The requests to one server. `requests` counts them, `findings` is what they showed, through `sink`."""
 
     upstream: Upstream
     row: Backend
     model: str
     told: Callable[[Finding], None] = lambda _finding: None
+    sink: Sink = field(default_factory=Sink)
     requests: int = 0
     budget: int = SHORT
     findings: list[Finding] = field(default_factory=list)
@@ -95,7 +97,7 @@ class Trial:
                     if len(data) > MAX_ANSWER_BYTES:
                         break
         except UpstreamError as error:
-            return Answer(status=0, problem=error.message)
+            return Answer(status=0, problem=error.message, said=error.said.text)
         return read_answer(answer.status, data, self.row.api)
 
     @asynccontextmanager
@@ -129,9 +131,13 @@ class Trial:
     def _say(
         self, capability: str, found: str, row: str = "", override: Mapping[str, object] | None = None
     ) -> None:
-        finding = Finding(capability=capability, found=found, row=row, override=override or {})
+        clean = self.sink.redacted(found)  # a server's names may be in it, too
+        finding = Finding(capability=capability, found=clean, row=row, override=override or {})
         self.findings.append(finding)
         self.told(finding)
+
+    def _why(self, problem: str, said: Foreign) -> str:
+        return ": ".join(filter(None, (problem, self.sink.shown(said))))
 
     # --- what is tried ---------------------------------------------------------------------------
 
@@ -142,7 +148,7 @@ class Trial:
             async with self._passed(Passage(method="GET", path="/models", headers=(), body=b"")) as answer:
                 data = b"".join([piece async for piece in answer.body])
         except UpstreamError as error:
-            self._say("reachable", f"no: {error.message}")
+            self._say("reachable", f"no: {self._why(error.message, error.said.text)}")
             return False
         self._say("reachable", f"yes, in {perf_counter() - started:.2f} s")
         if answer.status in REFUSED_KEY:
@@ -167,12 +173,12 @@ class Trial:
                 if not answer.text or longer.thinks:  # it has spent all of it on thoughts
                     self.budget, answer = THOUGHTFUL, longer
             if answer.status in REFUSED_KEY:
-                self._say("key", f"refused: {answer.problem}")
+                self._say("key", f"refused: {self._why(answer.problem, answer.said)}")
                 return answer
             if answer.good:
                 self._plainly(answer, row, changes, problem)
                 return answer
-            problem = problem or answer.problem
+            problem = problem or self._why(answer.problem, answer.said)
         self._say("answers", f"no: {problem}")
         return answer
 
@@ -291,7 +297,8 @@ class Trial:
         said = f"{row.grammar.value}: {row.dialect.value}"
         answer = await self._ask(row, self._open(_user("Say hello."), grammar=_good(row)))
         if not answer.good:
-            self._say("grammar", f"refused: {answer.problem}", said, {"grammar": "none"})
+            why = self._why(answer.problem, answer.said)
+            self._say("grammar", f"refused: {why}", said, {"grammar": "none"})
             return row, None
         if ODD not in answer.text:
             self._say("grammar", "ignored", said, {"grammar": "none"})
@@ -307,7 +314,8 @@ class Trial:
         question, begun, _ = CONTINUATIONS[0]
         answer = await self._ask(row, self._open(_user(question), prefix=begun, grammar=_good(row)))
         obeyed = answer.good and ODD in answer.text
-        found = "obeyed" if obeyed else "ignored" if answer.good else f"refused: {answer.problem}"
+        why = self._why(answer.problem, answer.said)
+        found = "obeyed" if obeyed else "ignored" if answer.good else f"refused: {why}"
         self._say("grammar behind", found, "obeyed", {} if obeyed else {"prefix": Prefix.NONE.value})
         return obeyed
 
@@ -336,7 +344,8 @@ class Trial:
         )
         said = answer.text.lower()
         if not answer.good:
-            self._say("stop", f"refused: {answer.problem}", field_name, {"stop_field": "none"})
+            why = self._why(answer.problem, answer.said)
+            self._say("stop", f"refused: {why}", field_name, {"stop_field": "none"})
         elif "eight" in said:
             self._say("stop", "ignored", field_name, {"stop_field": "none"})
         else:

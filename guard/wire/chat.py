@@ -10,6 +10,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from guard.errors import RequestError
+from guard.foreign import Said
 from guard.wire.body import encode, read_exactly, read_object
 from guard.wire.statuses import status_of
 
@@ -273,9 +274,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class InBandError:
-    """An error that came as data. `status` where it names one of HTTP's."""
+    """An error that came as data, with what was said of it. `status` where it names one of HTTP's."""
 
-    message: str
+    said: Said
     status: int | None
 
 
@@ -327,18 +328,24 @@ def read_error(data: bytes) -> InBandError | None:
         return None
     match raw:
         case {"error": {"message": str(message), **rest}}:
-            return InBandError(message, _status(rest))
+            return InBandError(_said(message, rest), _status(rest))
         case (
             {"error": str(message)}
             | {"object": "error", "message": str(message)}
             | {"message": str(message), "code": int() | str()}  # what an event of the name `error` holds
             | {"detail": str(message)}
         ):
-            return InBandError(message, _status(raw))
+            return InBandError(_said(message, raw), _status(raw))
         case {"error": error} if error:
-            return InBandError(orjson.dumps(error).decode(), None)
+            return InBandError(
+                Said.of(data), None
+            )  # as it came: it may be nested more deeply than can be written
         case _:
             return None
+
+
+def _said(message: str, error: Mapping[Any, object]) -> Said:
+    return Said.of(message, code=error.get("code"), type=error.get("type"), param=error.get("param"))
 
 
 def _status(error: Mapping[Any, object]) -> int | None:

@@ -7,7 +7,8 @@ from typing import Final, Protocol
 
 import orjson
 
-from guard.errors import GuardError, RequestError, UpstreamError, UpstreamStatusError
+from guard.errors import GuardError, RequestError, UpstreamDenied, UpstreamError
+from guard.foreign import NOTHING, Foreign, Said, Sink
 
 MAX_MESSAGE: Final = 4_000  # characters
 MAX_PARAM: Final = 200
@@ -29,6 +30,10 @@ class Failure(Protocol):
     def param(self) -> str | None: ...
     @property
     def retry_after_s(self) -> float | None: ...
+    @property
+    def cause(self) -> UpstreamError | None: ...
+    @property
+    def foreign(self) -> Foreign: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +82,24 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
-def of_failure(failure: Failure) -> ErrorAnswer:
-    """What a client reads of a run that has no answer."""
+def of_failure(failure: Failure, sink: Sink, *, reveal: bool = False) -> ErrorAnswer:
+    """What a client reads of a run that has no answer.
+
+    Names that a server has for it are told on, what else it says only with `reveal`; all of it by the sink.
+    """
+    said = _told_on(failure.cause)
     return ErrorAnswer(
         status=failure.status,
-        type=failure.type,
-        code=failure.code,
-        message=failure.message,
-        param=failure.param,
+        type=sink.name(said.type) or failure.type,
+        code=sink.name(said.code) or failure.code,
+        message=": ".join(filter(None, (failure.message, sink.shown(failure.foreign) if reveal else ""))),
+        param=sink.name(said.param) or failure.param,
         retry=failure.retry_after_s is not None and failure.retry_after_s <= CLIENT_WAITS_S,
         retry_after_s=failure.retry_after_s,
     )
 
 
-def of_error(error: GuardError) -> ErrorAnswer:
+def of_error(error: GuardError, sink: Sink) -> ErrorAnswer:
     """What a client reads of an exception of ours.
 
     The text of our own bugs and of the operator's mistakes stays with us.
@@ -104,12 +113,14 @@ def of_error(error: GuardError) -> ErrorAnswer:
                 message=error.message,
                 param=error.param,
             )
-        case UpstreamStatusError(upstream_status=429 as status) | UpstreamError(status=status):
+        case UpstreamError():
+            said = _told_on(error)
             return ErrorAnswer(
-                status=status,
-                type="upstream_error",
-                code=error.code,
+                status=error.http_status,
+                type=sink.name(said.type) or "upstream_error",
+                code=sink.name(said.code) or error.code,
                 message=error.message,
+                param=sink.name(said.param) or None,
                 retry=error.retryable and (error.retry_after_s or 0) <= CLIENT_WAITS_S,
                 retry_after_s=error.retry_after_s,
             )
@@ -117,3 +128,8 @@ def of_error(error: GuardError) -> ErrorAnswer:
             return ErrorAnswer(
                 status=error.status, type="server_error", code="internal_error", message="internal error"
             )
+
+
+def _told_on(cause: UpstreamError | None) -> Said:
+    """Give what may be told on by name: nothing of what only the operator can do something about."""
+    return NOTHING if cause is None or isinstance(cause, UpstreamDenied) else cause.said

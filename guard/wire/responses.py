@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from guard.foreign import Said
 from guard.wire.apart import Apart
 from guard.wire.chat import InBandError, Piece, WireUsage, read_error
 from guard.wire.statuses import status_of
@@ -117,8 +118,14 @@ def _usage(told: object) -> WireUsage | None:
 
 def _error(told: Mapping[str, Any]) -> InBandError:
     message, code = told.get("message"), told.get("code")
-    said = message if isinstance(message, str) and message else "no reason given"
-    return InBandError(said if not isinstance(code, str) else f"{said} ({code})", _status(code, told))
+    kind = told.get("type")
+    said = Said.of(
+        message if isinstance(message, str) else "",
+        code=code,
+        type=None if kind == "error" else kind,  # which is the event's
+        param=told.get("param"),
+    )
+    return InBandError(said, _status(code, told))
 
 
 def _status(code: object, told: Mapping[str, Any]) -> int | None:

@@ -101,13 +101,20 @@ async def sends_an_error_in_the_stream(connection: Connection) -> None:
     await connection.stream(event({"error": {"message": "overloaded", "code": 503}}))
 
 
+async def finds_it_too_long(connection: Connection) -> None:
+    await connection.request()
+    told = {"message": "too long", "type": "upstream_error", "code": "context_length_exceeded"}
+    await connection.send(whole("400 Bad Request", json.dumps({"error": told}).encode()))
+
+
 FAULTS: list[tuple[Behaviour, int, str]] = [
     (sends_html, 502, "upstream_protocol_error"),
     (is_overloaded, 429, "upstream_busy"),
-    (wants_a_key, 401, "upstream_status"),
-    (is_broken, 502, "upstream_busy"),
+    (wants_a_key, 502, "upstream_denied"),
+    (is_broken, 500, "upstream_busy"),
     (closes_mid_line, 502, "upstream_protocol_error"),
-    (sends_an_error_in_the_stream, 502, "upstream_busy"),
+    (sends_an_error_in_the_stream, 503, "upstream_busy"),
+    (finds_it_too_long, 400, "context_length_exceeded"),
     (falls_silent, 504, "upstream_timeout"),
 ]
 

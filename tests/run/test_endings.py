@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guard.check.verdict import Kind
-from guard.errors import UpstreamConnectError, UpstreamStatusError, UpstreamTimeout
+from guard.errors import UpstreamConnectError, UpstreamDenied, UpstreamStatusError, UpstreamTimeout
 from guard.procedure.expected import Ending, EndKind
 from guard.run import endings
 from guard.run.messages import Outcome, Result, StepClass
@@ -60,9 +60,14 @@ def test_a_failed_procedure_says_where_and_why() -> None:
     assert endings.procedure_failed("shares", nowhere, "").param is None
 
 
-def test_the_servers_word_on_the_request_is_passed_on_and_other_faults_are_gateway_errors() -> None:
+def test_the_status_of_a_server_is_passed_on_where_it_is_not_about_the_operators_key() -> None:
     assert endings.upstream_failed(UpstreamStatusError("too long", upstream_status=413)).status == 413
-    assert endings.upstream_failed(UpstreamStatusError("broken", upstream_status=500)).status == 502
+    for status in (500, 502, 503, 504, 529):
+        assert endings.upstream_failed(UpstreamStatusError("broken", upstream_status=status)).status == status
+    for status in (302, 505, 599):
+        assert endings.upstream_failed(UpstreamStatusError("odd", upstream_status=status)).status == 502
+    for status in (401, 402, 403, 407):
+        assert endings.upstream_failed(UpstreamDenied("no", upstream_status=status)).status == 502
     assert endings.upstream_failed(UpstreamTimeout("nothing came")).status == 504
 
 

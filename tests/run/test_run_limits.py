@@ -345,7 +345,7 @@ def test_a_fault_between_two_answers_does_not_make_them_different() -> None:
         (UpstreamConnectError("refused"), 502, "upstream_connect_error"),
         (TIMEOUT, 504, "upstream_timeout"),
         (UpstreamProtocolError("HTML"), 502, "upstream_protocol_error"),
-        (UpstreamBusy("overloaded", upstream_status=503), 502, "upstream_busy"),
+        (UpstreamBusy("overloaded", upstream_status=503), 503, "upstream_busy"),
         (UpstreamBusy("slow down", upstream_status=429, retry_after_s=3600), 429, "upstream_busy"),
         (UpstreamStatusError("no such model", upstream_status=404), 404, "upstream_status"),
         (UpstreamStatusError("too long", upstream_status=400), 400, "upstream_status"),

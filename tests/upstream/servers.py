@@ -194,12 +194,14 @@ async def connected(server: Server, **settings: Any) -> AsyncIterator[HttpUpstre
         await upstream.close()
 
 
-def answered(behave: Behaviour, command: Open | None = None, **settings: Any) -> list[Text | Ended]:
+def answered(
+    behave: Behaviour, command: Open | None = None, *, call: Call | None = None, **settings: Any
+) -> list[Text | Ended]:
     """What an upstream says that talks to such a server once."""
 
     async def body() -> list[Text | Ended]:
         async with serving(behave) as server, connected(server, **settings) as upstream:
-            return await hear(upstream, command)
+            return await hear(upstream, command, call)
 
     return run(body())
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from guard.dialect.notation import Dialect
+from guard.foreign import Foreign
 from guard.upstream.answer import read_answer
 from guard.upstream.backends import BACKENDS, backend_for
 from guard.upstream.capabilities import HELD, Api, Place, Prefix, Roles, contradictions
@@ -110,7 +111,7 @@ def test_a_server_of_the_responses_api_is_tried_as_well(
 def test_an_api_that_a_server_has_not_is_told() -> None:
     trial, usable = tried(Able(), "openai", "gpt-4o", capabilities={"api": Api.RESPONSES})
     assert not usable
-    assert found(trial)["answers"] == "no: no such path"
+    assert found(trial)["answers"] == "no: it answered 404: 'no such path'"
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_a_server_that_is_not_there_ends_it() -> None:
 def test_one_that_refuses_everything_is_not_usable() -> None:
     trial, usable = tried(Able(refuses=frozenset({"messages"})))
     assert not usable
-    assert found(trial)["answers"] == "no: unknown field messages"
+    assert found(trial)["answers"] == "no: it answered 400: 'unknown field messages'"
 
 
 def test_a_busy_server_is_asked_again() -> None:
@@ -426,10 +427,11 @@ def test_each_dialect_has_a_place() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b" <html>log in</html>", "a web page came: ' <html>log in</html>'"),
-        (b'{"type": "response.created"}', 'the answer has no choices: \'{"type": "response.created"}\''),
+        (b" <html>log in</html>", "a web page came"),
+        (b'{"type": "response.created"}', "the answer has no choices"),
         (b"\n", "the answer is empty"),
     ],
 )
 def test_what_came_instead_of_an_answer_is_shown(body: bytes, problem: str) -> None:
-    assert read_answer(200, body).problem == problem
+    answer = read_answer(200, body)
+    assert (answer.problem, answer.said) == (problem, Foreign(body))

@@ -19,6 +19,7 @@ from guard.errors import (
     UpstreamStatusError,
     UpstreamTimeout,
 )
+from guard.foreign import Said
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.backends import backend_for
 from guard.upstream.capabilities import Api
@@ -388,7 +389,7 @@ def test_a_stream_without_its_last_event_is_a_fault() -> None:
 def test_what_is_no_event_is_a_fault(rubbish: bytes) -> None:
     error = fault(*Answer().start(), event(rubbish))
     assert isinstance(error, UpstreamProtocolError)
-    assert "this is no event of a response" in str(error)
+    assert "something came that is no event of a response" in str(error)
 
 
 def test_events_that_nobody_knows_are_passed_over() -> None:
@@ -412,7 +413,7 @@ def test_a_failure_in_the_stream_is_the_error_that_it_would_be(
     for told in (answer.failed(code, "No."), answer.error(code, "No.")):
         error = fault(*answer.start(), *told)
         assert type(error) is kind
-        assert f"it reported an error: No. ({code})" in str(error)
+        assert error.said == Said.of("No.", code=code)
 
 
 def test_a_refused_request_is_told_with_its_reason() -> None:
@@ -423,8 +424,9 @@ def test_a_refused_request_is_told_with_its_reason() -> None:
             whole("400 Bad Request", json.dumps({"error": reason | {"code": None}}).encode())
         )
 
-    with pytest.raises(UpstreamStatusError, match="it answered 400: Invalid grammar") as caught:
+    with pytest.raises(UpstreamStatusError, match=r"it answered 400$") as caught:
         answered(behave, **RESPONSES)
+    assert "Invalid grammar" in caught.value.said.text
     assert caught.value.upstream_status == 400
 
 

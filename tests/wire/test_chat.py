@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.errors import RequestError
+from guard.foreign import Said
 from guard.wire.body import Written
 from guard.wire.chat import (
     Envelope,
@@ -297,13 +298,15 @@ def test_arbitrary_data_is_no_chunk(data: bytes) -> None:
 
 
 def test_an_error_is_found_in_every_usual_shape() -> None:
-    assert read_error(b'{"error":{"message":"m","code":"x","status":503}}') == InBandError("m", 503)
-    assert read_error(b'{"error":{"message":"m","code":12}}') == InBandError("m", None)
-    assert read_error(b'{"error":"m"}') == InBandError("m", None)
-    assert read_error(b'{"detail":"m"}') == InBandError("m", None)
-    assert read_error(b'{"error":{"why":1}}') == InBandError('{"why":1}', None)
-    assert read_error(b'{"object":"error","message":"m","code":404}') == InBandError("m", 404)
-    assert read_error(b'{"message":"m","code":400,"type":"x"}') == InBandError("m", 400)
+    assert read_error(b'{"error":{"message":"m","code":"x","status":503}}') == InBandError(
+        Said.of("m", code="x"), 503
+    )
+    assert read_error(b'{"error":{"message":"m","code":12}}') == InBandError(Said.of("m"), None)
+    assert read_error(b'{"error":"m"}') == InBandError(Said.of("m"), None)
+    assert read_error(b'{"detail":"m"}') == InBandError(Said.of("m"), None)
+    assert read_error(b'{"error":{"why":1}}') == InBandError(Said.of('{"error":{"why":1}}'), None)
+    assert read_error(b'{"object":"error","message":"m","code":404}') == InBandError(Said.of("m"), 404)
+    assert read_error(b'{"message":"m","code":400,"type":"x"}') == InBandError(Said.of("m", type="x"), 400)
     for nothing in (b"{}", b"[]", b"", b"\xff", b'{"error":null}', b'{"error":{}}'):
         assert read_error(nothing) is None
 

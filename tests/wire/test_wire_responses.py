@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseError
 
+from guard.foreign import Foreign, Said
 from guard.wire.chat import InBandError, Piece
 from guard.wire.responses import THOUGHTS, Events
 from tests.upstream.responding import Answer, models
@@ -160,7 +161,7 @@ def test_a_failure_is_told_with_the_status_that_it_would_have() -> None:
     for code in codes:
         [event] = Answer().failed(code, "No.")
         error = error_of(event)
-        assert error.message == f"No. ({code})"
+        assert error.said == Said.of("No.", code=code)
         statuses[code] = error.status
     passing = {"server_error": 500, "rate_limit_exceeded": 429, "vector_store_timeout": 504}
     assert statuses == dict.fromkeys(codes, 400) | passing
@@ -169,32 +170,33 @@ def test_a_failure_is_told_with_the_status_that_it_would_have() -> None:
 @pytest.mark.parametrize(
     ("event", "message", "status"),
     [
-        ({"type": "error", "code": "server_error", "message": "No."}, "No. (server_error)", 500),
+        ({"type": "error", "code": "server_error", "message": "No."}, "No.", 500),
         ({"type": "error", "code": None, "message": "No."}, "No.", None),
-        ({"type": "error", "code": "odd", "message": ""}, "no reason given (odd)", None),
+        ({"type": "error", "code": "odd", "message": ""}, "", None),
         ({"type": "error", "code": 503, "message": "No."}, "No.", 503),
-        ({"type": "error", "code": 7, "message": None}, "no reason given", None),
+        ({"type": "error", "code": 7, "message": None}, "", None),
         (
             {"type": "error", "error": {"type": "invalid_request_error", "code": None, "message": "No."}},
             "No.",
             400,
         ),
         ({"error": {"message": "No.", "code": 401}}, "No.", 401),
-        ({"error": {"message": "No.", "status": 503, "code": "odd"}}, "No. (odd)", 503),
+        ({"error": {"message": "No.", "status": 503, "code": "odd"}}, "No.", 503),
         (
             {"error": {"message": "No.", "code": "rate_limit_exceeded"}},
-            "No. (rate_limit_exceeded)",
+            "No.",
             429,
         ),
         ({"error": "No."}, "No.", None),
         ({"code": 400, "message": "No.", "type": "invalid_request_error"}, "No.", 400),
-        ({"error": {"message": "No.", "code": "400"}}, "No. (400)", 400),
-        ({"type": "response.failed", "response": {"status": "failed"}}, "no reason given", None),
+        ({"error": {"message": "No.", "code": "400"}}, "No.", 400),
+        ({"type": "response.failed", "response": {"status": "failed"}}, "", None),
         ({"object": "response", "status": "failed", "error": {"message": "No."}}, "No.", None),
     ],
 )
 def test_errors_come_in_several_shapes(event: dict[str, Any], message: str, status: int | None) -> None:
-    assert error_of(event) == InBandError(message, status)
+    error = error_of(event)
+    assert (error.said.text, error.status) == (Foreign(message), status)
 
 
 JSON = st.recursive(
