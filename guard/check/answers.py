@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from enum import Enum, auto
+from fractions import Fraction
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 from unicodedata import normalize
 
 from guard.procedure.types import (
@@ -16,6 +18,7 @@ from guard.procedure.types import (
     NothingType,
     NullType,
     OptionalType,
+    PercentType,
     RecordType,
     StringType,
     TextType,
@@ -23,10 +26,14 @@ from guard.procedure.types import (
     Value,
 )
 from guard.procedure.values import coerce, equal, from_json
-from guard.trace import equations
+from guard.trace.announced import Answer, number
+from guard.trace.numerals import plain
+from guard.trace.results import Part
+from guard.trace.tokens import Value as Read
 
 CANDIDATES: Final = 20  # places in a text that are tried for a list or record
 JSON: Final = 20_000  # characters of a list or record
+SPELLED: Final = 100  # characters of a text that may spell a number or date
 
 _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 _OPENING: Final = re.compile(r"[\[{](?=\s*[\[{\"\]}0-9tfn-])")
@@ -45,30 +52,88 @@ def is_scalar(type: Type) -> bool:  # noqa: A002 (the type of a value is its typ
             return True
 
 
-def as_value(read: equations.Value | None, type: Type) -> Value | None:  # noqa: A002
-    """Give what was read as a value of a scalar type; None where it is of another kind."""
+class Unfit(Enum):
+    """Why what was read is no value of a type."""
+
+    UNREAD = auto()  # it may be one, in a spelling that is not read
+    ALIEN = auto()  # it is of another kind
+
+
+def as_value(read: Read | None, type: Type, *, quoted: bool = True) -> Value | Unfit:  # noqa: A002
+    """Give what was read as a value of a scalar type. `quoted`: a text is all there is."""
     match type:
         case OptionalType(item):
-            return as_value(read, item)
+            return as_value(read, item, quoted=quoted)
+        case _ if read is None:
+            return Unfit.UNREAD
         case BoolType() if isinstance(read, str):
-            return _YES_NO.get(read.strip().lower())
+            return _YES_NO.get(read.strip().lower(), Unfit.UNREAD)
         case EnumType(options) if isinstance(read, str):
             wanted = _plain(read)
-            return next((option for option in options if _plain(option) == wanted), None)
+            found = next((option for option in options if _plain(option) == wanted), None)
+            return found if found is not None else Unfit.ALIEN if quoted else Unfit.UNREAD
         case StringType() | TextType() | EnumType() if not isinstance(read, str):
-            return None
-    return None if read is None else coerce(read, type)
+            return Unfit.UNREAD
+        case StringType() | TextType():
+            return read
+        case _ if isinstance(read, str):
+            return _spelled_out(read, type, quoted=quoted)
+        case _:
+            value = coerce(read, type)
+            return Unfit.ALIEN if value is None else value
 
 
-def same(read: equations.Value | None, expected: Value, type: Type) -> bool:  # noqa: A002
+def _spelled_out(text: str, type: Type, *, quoted: bool) -> Value | Unfit:  # noqa: A002
+    """Give the number or date that is all of a text."""
+    spelled = plain(text)
+    found = number(spelled, spelled, 0, len(spelled)) if len(text) <= SPELLED else None
+    if found is not None and found.value is not None and not isinstance(found.value, str):
+        return as_value(found.value, type)
+    figures = any(map(str.isdigit, text))
+    return Unfit.ALIEN if quoted and not figures else Unfit.UNREAD
+
+
+def compared(
+    read: Part | Answer,
+    expected: Value,
+    type: Type,  # noqa: A002
+) -> Literal["right", "wrong", "unread"]:
+    """Compare what was read with a value of a scalar type; texts may differ in case, blanks and signs."""
+    quoted = read.quoted if isinstance(read, Answer) else True
+    if isinstance(expected, str) and isinstance(read.value, str) and not isinstance(type, EnumType):
+        return _compared_texts(read.value, expected, quoted=quoted)
+    value = as_value(read.value, type, quoted=quoted)
+    if isinstance(value, Unfit):
+        return "wrong" if value is Unfit.ALIEN else "unread"
+    if equal(value, expected):
+        return "right"
+    return "unread" if read.about or _in_hundredths(value, expected, type, percent=read.percent) else "wrong"
+
+
+def _compared_texts(text: str, expected: str, *, quoted: bool) -> Literal["right", "wrong", "unread"]:
+    if _plain(text) == _plain(expected):
+        return "right"
+    return "unread" if not quoted and says(text, expected) else "wrong"
+
+
+def _in_hundredths(value: Value, expected: Value, type: Type, *, percent: bool) -> bool:  # noqa: A002
+    """Whether only a percent sign is too much or missing, which people leave to the unit."""
+    if isinstance(value, bool | str) or not isinstance(value, int | Fraction):
+        return False
+    if percent != isinstance(type, PercentType):
+        return equal(value * 100 if percent else Fraction(value) / 100, expected)
+    return False
+
+
+def same(read: Read | None, expected: Value, type: Type) -> bool:  # noqa: A002
     """Whether what was read is a value of a scalar type; texts may differ in case, blanks and signs."""
     if isinstance(expected, str) and isinstance(read, str):
         return _plain(read) == _plain(expected)
     value = as_value(read, type)
-    return value is not None and equal(value, expected)
+    return not isinstance(value, Unfit) and equal(value, expected)
 
 
-def worded(text: str, name: str, type: Type) -> list[equations.Part]:  # noqa: A002
+def worded(text: str, name: str, type: Type) -> list[Part]:  # noqa: A002
     """Find where a name is given a word that is a value of an enumeration, or yes or no: `loyal: no`."""
     options = _words(type)
     if not options:
@@ -80,7 +145,7 @@ def worded(text: str, name: str, type: Type) -> list[equations.Part]:  # noqa: A
         re.IGNORECASE,
     )
     return [
-        equations.Part(text=match["word"], value=match["word"], at=match.start("word"), end=match.end("word"))
+        Part(text=match["word"], value=match["word"], at=match.start("word"), end=match.end("word"))
         for match in pattern.finditer(text)
     ]
 

@@ -13,11 +13,12 @@ SHOWN: Final = 200  # characters of what a violation quotes
 
 
 class Verdict(StrEnum):
-    """Three-valued: a prefix may be right so far and still go wrong."""
+    """What is known of a text: a prefix may be right so far and still go wrong."""
 
     PENDING = "pending"
     PASSED = "passed"
     FAILED = "failed"  # final: no later text can undo it
+    UNDECIDED = "undecided"  # of a whole text: nothing wrong was found, but not all of it could be read
 
 
 class Kind(StrEnum):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from guard.check.freely import Findings, findings
+from guard.check.findings import Findings
+from guard.check.freely import findings
 from guard.check.order import known
 from guard.check.report import StepCounts
 from guard.check.verdict import Kind, Verdict, Violation
@@ -35,6 +36,7 @@ _RESULTS: Final = {
     Verdict.PASSED: Observed.PASSED,
     Verdict.FAILED: Observed.FAILED,
     Verdict.PENDING: Observed.UNDECIDED,
+    Verdict.UNDECIDED: Observed.UNDECIDED,
 }
 _CALLS: Final = frozenset({"tool_calls", "function_call"})
 

@@ -2,212 +2,281 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile, pairwise, takewhile
 from typing import Final
 
-from guard.procedure.dates import MODES, UNITS
-from guard.procedure.numbers import Number
-from guard.trace.numerals import dated, numeral, spelled
+from guard.trace.amounts import CONJUNCTIONS, is_cents
+from guard.trace.results import Part, part
+from guard.trace.tokens import OPERANDS, Sort, Token
 
-_SKIP: Final = re.compile(
-    r"(?:[ \t\r]|\*\*|__|`|\\[,;:! ()\[\]]|\\?\$|[€£]|\\(?:text|mathrm|boxed)\{|&(?==))++"
-)
-_NAME: Final = re.compile(r"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+", re.ASCII)
-_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\[^\n]){0,200}"')
-_OPERATOR: Final = re.compile(r"(?:[=!<>]=|[-+*/<>]|\\(?:times|cdot|div)\b|(?:div|mod)\b)")
-_SHIFT: Final = re.compile(rf"(?:{'|'.join(UNITS)})\b(?:[ \t]++(?:{'|'.join(MODES)})\b)?+")
-_EQUALS: Final = re.compile(r"=(?!=)|\\approx\b")
-_IS: Final = re.compile(r"(?:is|equals)\b|:(?=[ \t*_`\d-])|\|")
-_WORDS: Final = {"\\times": "*", "\\cdot": "*", "\\div": "/"}
-_SIGN: Final = "\0"  # of a number; the operator is "-"
-_CONSTANTS: Final = {"true": True, "false": False}
+NAME_WORDS: Final = 6  # of a name that is written in several
 
-Value = Number | bool | date | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What stands between two equals signs.
-
-    `text` spells it as a working of a trace does; `value` is None where it is not a single number,
-    truth value or string.
-    """
-
-    text: str
-    value: Value | None
-    at: int
-    end: int
+_LEADS: Final = frozenset({Sort.MARK, Sort.MONEY, Sort.OPEN})
+_IS: Final = frozenset({"is", "equals", "was", "becomes"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """`name = part = part`; `name` is None where the first part is no name. `at` is where it starts."""
+    """`name = part = part`; `name` is None where what the first sign follows is no name.
+
+    `at` is where it starts. `firm`: an equals sign says so, not `is` or a colon.
+    """
 
     name: str | None
     parts: tuple[Part, ...]
     at: int
     end: int
+    firm: bool = True
 
 
-def chains(text: str, at: int, end: int, known: Collection[str]) -> Iterator[Chain]:
-    """Find the chains of a piece of a `plain` text, in one pass.
+class Names:
+    """The names that a text may give values, found however their words are joined and in whatever case."""
 
-    Behind one of the `known` names also `is`, a colon or the bar of a table stands for the equals sign.
+    def __init__(self, names: Sequence[str] | Mapping[str, object]) -> None:
+        self._exact = frozenset(names)
+        self._loose: dict[str, str | None] = {}  # None: of several
+        for name in names:
+            loose = _loosely(name)
+            self._loose[loose] = None if self._loose.get(loose, name) != name else name
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._exact
+
+    def known(self, words: Sequence[str]) -> str | None:
+        """Give the name that some words spell."""
+        joined = "_".join(words)
+        return joined if joined in self._exact else self._loose.get(_loosely(joined))
+
+
+def _loosely(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A name at the end of some tokens, where it begins and where its clause does. `sure`: it is no unit."""
+
+    name: str
+    place: int
+    clause: int
+    sure: bool = True
+
+
+@dataclass(slots=True)
+class _Piece:
+    """What stands between two signs, and the sign before it."""
+
+    tokens: list[Token]
+    link: Token | None
+
+
+def chains(tokens: Sequence[Token], known: Names) -> Iterator[Chain]:
+    """Find the chains of a line, sentence by sentence, in one pass.
+
+    After one of the `known` names also `is` or a colon stands for the equals sign.
     """
-    while at < end:
-        run = _Run(text, at, end, known)
-        run.read()
-        chain = run.chain()
-        if chain is not None:
-            yield chain
-        at = max(run.at, at + 1)
-        if run.at == at - 1 and (word := _NAME.match(text, at - 1, end)):
-            at = word.end()
-
-
-class _Run:
-    """As much as reads as operands with operators between them."""
-
-    def __init__(self, text: str, at: int, end: int, known: Collection[str]) -> None:
-        self._text, self.at, self._end, self._known = text, at, end, known
-        self._tokens: list[str] = []  # of the part that is being read
-        self._values: list[Value | None] = []
-        self._parts: list[Part] = []
-        self._start = self._stop = at
-        self._first = at
-        self._depth = 0
-        self._wanted = True  # an operand, not an operator
-        self._italic = False
-
-    def read(self) -> None:
-        while self.at < self._end:
-            skipped = _SKIP.match(self._text, self.at, self._end)
-            if skipped:
-                self.at = skipped.end()
-            elif not (self._operand() if self._wanted else self._between()):
-                break
-        self._close()
-
-    def chain(self) -> Chain | None:
-        if len(self._parts) < 2:
-            return None
-        name = self._parts[0].text if _NAME.fullmatch(self._parts[0].text) else None
-        parts = tuple(self._parts[1:] if name else self._parts)
-        return Chain(name=name, parts=parts, at=self._first, end=self._parts[-1].end)
-
-    def _operand(self) -> bool:
-        char = self._text[self.at]
-        if char in "(-+":
-            self._depth += char == "("
-            if char != "+":
-                self._take(_SIGN if char == "-" else char, None, self.at + 1)
-            self.at += char == "+"
-            return True
-        if char == "*" and not self._tokens and not self._italic:
-            self._italic = True
-            self.at += 1
-            return True
-        number = numeral(self._text, self.at)
-        day = dated(self._text, self.at)
-        if day is not None and day[1] <= self._end:
-            self._take(self._text[self.at : day[1]], day[0], day[1])
-        elif number is not None and number[1] <= self._end:
-            value, stop = number
-            token = self._text[self.at : stop] if value is None else spelled(value)
-            self._take(token, value, stop)
-        elif match := _STRING.match(self._text, self.at, self._end):
-            self._take(match[0], match[0][1:-1], match.end())
-        elif match := _NAME.match(self._text, self.at, self._end):
-            self._take(match[0], _CONSTANTS.get(match[0]), match.end())
+    sentence: list[Token] = []
+    for token in tokens:
+        if token.sort is Sort.STOP:
+            yield from _sentence(sentence, known)
+            sentence = []
         else:
-            return False
-        self._wanted = False
-        return True
+            sentence.append(token)
+    yield from _sentence(sentence, known)
 
-    def _between(self) -> bool:
-        text, at = self._text, self.at
-        if text[at] == "*" and self._italic:
-            self._italic = False
-            self.at += 1
-            return True
-        if text[at] == "}":
-            self.at += 1
-            return True
-        if text[at] == ")" and self._depth:
-            self._depth -= 1
-            self._take(")", None, at + 1)
-            return True
-        if match := self._shift():
-            self._take(" ".join(match[0].split()), None, match.end())
-            return True
-        if text[at] == "," and self._depth:
-            return self._joint(",", at + 1)
-        if match := _EQUALS.match(text, at, self._end):
-            return self._next_part(match.end())
-        if match := _OPERATOR.match(text, at, self._end):
-            return self._joint(_WORDS.get(match[0], match[0]), match.end())
-        if self._names_a_step() and (match := _IS.match(text, at, self._end)):
-            return self._next_part(match.end())
+
+def _sentence(tokens: list[Token], known: Names) -> Iterator[Chain]:
+    pieces = _pieces(tokens, known)
+    if len(pieces) < 2:
+        return
+    units = _units(tokens)
+    named = _named(pieces[0].tokens, known, units, first=True)
+    start, broken = 0, named is not None and not named.sure
+    for index in range(1, len(pieces)):
+        last = index == len(pieces) - 1
+        then = None if last else _named(pieces[index].tokens, known, units, first=False)
+        if last or then is not None:
+            unsure = broken or (then is not None and not then.sure)
+            if chain := _chain(named, pieces[start : index + 1], then, broken=unsure):
+                yield chain
+            named, start, broken = then, index, then is not None and not then.sure
+
+
+def _pieces(tokens: list[Token], known: Names) -> list[_Piece]:
+    pieces = [_Piece([], None)]
+    for index, token in enumerate(tokens):
+        if token.sort is Sort.EQUALS or _stands_for_one(pieces, token, tokens[index + 1 : index + 2], known):
+            pieces.append(_Piece([], token))
+        else:
+            pieces[-1].tokens.append(token)
+    return pieces
+
+
+def _stands_for_one(pieces: list[_Piece], token: Token, following: Sequence[Token], known: Names) -> bool:
+    """Whether a colon or a word says after a known name what an equals sign does."""
+    word = token.sort is Sort.WORD and token.text.lower() in _IS
+    if not following or not (word or token.sort is Sort.COLON):
         return False
+    tokens = pieces[-1].tokens
+    found = _known_at(tokens, _before_aside(tokens), known)
+    return found is not None and (len(pieces) == 1 or _clause(tokens, found[1]) is not None)
 
-    def _shift(self) -> re.Match[str] | None:
-        """The unit of what is added to a date, or to a name that may be one's."""
-        match = _SHIFT.match(self._text, self.at, self._end)
-        if match is None or any(isinstance(value, date) for value in self._values):
-            return match
-        added = self._tokens[-2:-1] in (["+"], ["-"])
-        return match if added and _EQUALS.match(self._text, self._skipped(match.end()), self._end) else None
 
-    def _skipped(self, at: int) -> int:
-        skipped = _SKIP.match(self._text, at, self._end)
-        return skipped.end() if skipped else at
+def _units(tokens: Sequence[Token]) -> frozenset[str]:
+    """Words that stand right after more than one number: they count something."""
+    once: set[str] = set()
+    often: set[str] = set()
+    for before, token in pairwise(tokens):
+        if token.sort is Sort.WORD and before.sort in {Sort.NUMBER, Sort.MONEY}:
+            (often if token.text in once else once).add(token.text)
+    return frozenset(often)
 
-    def _names_a_step(self) -> bool:
-        if self._parts:
-            return self._text[self.at] == "|" and self._parts[0].text in self._known
-        return len(self._tokens) == 1 and self._tokens[0] in self._known
 
-    def _next_part(self, stop: int) -> bool:
-        self._close()
-        self.at, self._wanted = stop, True
+# --- names ---------------------------------------------------------------------------------------
+
+
+def _named(tokens: list[Token], known: Names, units: frozenset[str], *, first: bool) -> _Named | None:
+    """Give the name that a chain begins with at the end of a piece, if one does there."""
+    end = _before_aside(tokens)
+    found = _known_at(tokens, end, known)
+    if found is None:
+        return _unknown(tokens, end, first=first)
+    name, place = found
+    if place == 0:
+        return _Named(name, 0, 0) if first else None
+    unit = end - place == 1 and tokens[place].text in units
+    if unit or tokens[place - 1].sort is Sort.SIGN:
+        return None
+    clause = _clause(tokens, place)
+    return _Named(
+        name, place, place if clause is None else clause, sure=clause is not None or _is_no_word(name)
+    )
+
+
+def _before_aside(tokens: Sequence[Token]) -> int:
+    """Give where the tokens end without words in brackets: `net (EUR) = 5`."""
+    end = len(tokens)
+    if not tokens or tokens[-1].sort is not Sort.CLOSE:
+        return end
+    for place in range(end - 2, max(0, end - 2 - NAME_WORDS), -1):
+        if tokens[place].sort is Sort.OPEN:
+            return end if tokens[place].glued else place
+        if tokens[place].sort not in {Sort.WORD, Sort.MONEY}:
+            break
+    return end
+
+
+def _known_at(tokens: Sequence[Token], end: int, known: Names) -> tuple[str, int] | None:
+    """Give the longest known name that ends there, and where it begins."""
+    words: list[str] = []
+    found: tuple[str, int] | None = None
+    for place in range(end - 1, max(-1, end - 1 - NAME_WORDS), -1):
+        if tokens[place].sort is not Sort.WORD:
+            break
+        words.insert(0, tokens[place].text)
+        if name := known.known(words):
+            found = name, place
+    return found
+
+
+def _clause(tokens: Sequence[Token], place: int) -> int | None:
+    """Give where the clause of a name begins, None where what stands before it may be counted by it."""
+    clause = None
+    for before in range(place - 1, -1, -1):
+        token = tokens[before]
+        word = token.sort is Sort.WORD
+        if token.sort in {Sort.COMMA, Sort.COLON, Sort.BAR} or (word and token.text.lower() in CONJUNCTIONS):
+            clause = before
+        elif not word and token.sort not in _LEADS:
+            return clause
+    return 0
+
+
+def _unknown(tokens: Sequence[Token], end: int, *, first: bool) -> _Named | None:
+    """A name that is no step's: a lone word, or one after a comma or a conjunction."""
+    place = end - 1
+    if place < 0 or tokens[place].sort is not Sort.WORD or not tokens[place].text.isascii():
+        return None
+    if place and tokens[place - 1].sort is Sort.SIGN:
+        return None
+    clause = _clause(tokens, place)
+    return _Named(tokens[place].text, place, clause) if clause or (clause == 0 and first) else None
+
+
+def _is_no_word(name: str) -> bool:
+    return "_" in name or any(map(str.isdigit, name))
+
+
+# --- a chain -------------------------------------------------------------------------------------
+
+
+def _chain(
+    named: _Named | None, pieces: Sequence[_Piece], then: _Named | None, *, broken: bool
+) -> Chain | None:
+    """Put a chain together; `then` is the next one's name, which stands in the last piece."""
+    head = pieces[0].tokens[named.place :] if named else _without_words(pieces[0].tokens)
+    groups = [head, *(piece.tokens for piece in pieces[1:])]
+    if then is not None:
+        groups[-1] = groups[-1][: then.clause]
+    found = [
+        part(group, about=piece.link is not None and piece.link.text == "≈")
+        for group, piece in zip(groups, pieces, strict=True)
+    ]
+    parts = [one for one in (found[1:] if named else found) if one is not None]
+    if not parts or (named is None and len(parts) < 2):
+        return None
+    if found[-1] is None:
+        parts[-1] = replace(parts[-1], value=None)  # the last sign has nothing after it
+    elif (
+        broken
+        or not all(one.clear for one in parts[:-1])
+        or _changed(parts, [token for group in groups for token in group], groups[-1])
+    ):
+        parts[-1] = replace(parts[-1], value=None, unread=True)
+    name_token = _first(head)
+    return Chain(
+        name=named.name if named else None,
+        parts=tuple(parts),
+        at=name_token.at if name_token else parts[0].at,
+        end=parts[-1].end,
+        firm=pieces[1].link is not None and pieces[1].link.sort is Sort.EQUALS,
+    )
+
+
+def _without_words(tokens: Sequence[Token]) -> list[Token]:
+    """Leave out the words that lead to a working: `The sum: 16 + 25 = 41`."""
+    led = [place for place, token in enumerate(tokens) if token.sort in {Sort.COLON, Sort.COMMA}]
+    rest = tokens[led[-1] + 1 :] if led else tokens
+    return list(dropwhile(lambda token: token.sort is Sort.WORD, rest)) or list(rest)
+
+
+def _first(tokens: Sequence[Token]) -> Token | None:
+    return next((token for token in tokens if token.sort in OPERANDS), None)
+
+
+def _changed(parts: Sequence[Part], tokens: Sequence[Token], last: Sequence[Token]) -> bool:
+    """Whether the result has another unit than the working: percent of a product with 100, cents of $."""
+    if len(parts) < 2:
+        return False
+    percent = any(token.percent for token in last)
+    if percent and any(token.sort is Sort.NUMBER and token.value in {1, 100} for token in tokens):
         return True
-
-    def _joint(self, token: str, stop: int) -> bool:
-        self._take(token, None, stop)
-        self._wanted = True
-        return True
-
-    def _take(self, token: str, value: Value | None, stop: int) -> None:
-        if not self._tokens:
-            self._start = self.at
-            self._first = self._first if self._parts else self.at
-        self._tokens.append(token)
-        self._values.append(value)
-        self.at = self._stop = stop
-
-    def _close(self) -> None:
-        if self._tokens:
-            part = Part(text=_spelling(self._tokens), value=self._value(), at=self._start, end=self._stop)
-            self._parts.append(part)
-        self._tokens, self._values = [], []
-
-    def _value(self) -> Value | None:
-        match self._tokens, self._values:
-            case [_], [value]:
-                return value
-            case ["(", _, ")"], [_, value, _]:
-                return value
-            case [sign, _], [_, value] if (
-                sign == _SIGN and value is not None and not isinstance(value, bool | date | str)
-            ):
-                return -value
-            case _:
-                return None
+    cents = any(token.sort is Sort.WORD and is_cents(token.text) for token in last)
+    return cents and any(token.sort is Sort.MONEY for token in tokens)
 
 
-def _spelling(tokens: list[str]) -> str:
-    """The tokens with blanks between them, but none behind a sign."""
-    return " ".join(tokens).replace(f"{_SIGN} ", "-").replace(_SIGN, "-")
+def parts_of(tokens: Sequence[Token]) -> list[Part]:
+    """Give the parts of the first sentence of a piece that stands for itself: a cell, an answer."""
+    found: list[Part] = []
+    for piece in _pieces(_first_sentence(tokens), Names(())):
+        one = part(piece.tokens, about=piece.link is not None and piece.link.text == "≈")
+        found += [] if one is None else [one]
+    if found and _changed(found, tokens, tokens):
+        found[-1] = replace(found[-1], value=None, unread=True)
+    return found
+
+
+def _first_sentence(tokens: Sequence[Token]) -> list[Token]:
+    return list(takewhile(lambda token: token.sort is not Sort.STOP, tokens))

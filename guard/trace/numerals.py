@@ -1,4 +1,4 @@
-"""Numbers and dates as people and models write them, read in one fixed way each.
+"""Numbers as people and models write them, read in one fixed way each.
 
 For free-form text only: in a trace a number has one spelling, and none of these readings applies.
 """
@@ -6,11 +6,9 @@ For free-form text only: in a trace a number has one spelling, and none of these
 from __future__ import annotations
 
 import re
-from datetime import date
 from fractions import Fraction
 from typing import Final
 
-from guard.procedure.dates import DATE, MOMENT, parse_date, parse_moment
 from guard.procedure.numbers import DIGITS, Number
 
 # Every sign is replaced by one that takes as many characters, so that offsets stay right.
@@ -18,18 +16,22 @@ _PLAIN: Final = str.maketrans(
     {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
     | dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f\u3000"), " ")
     | {ord("\N{MINUS SIGN}"): "-", ord("\N{MULTIPLICATION SIGN}"): "*", ord("\N{MIDDLE DOT}"): "*"}
-    | {ord("\N{DIVISION SIGN}"): "/", ord("\N{DOT OPERATOR}"): "*", ord("\N{ALMOST EQUAL TO}"): "="}
+    | {ord("\N{DIVISION SIGN}"): "/", ord("\N{DOT OPERATOR}"): "*", ord("\N{DIVISION SLASH}"): "/"}
+    | {ord("\N{FRACTION SLASH}"): "/", ord("\N{MULTIPLICATION X}"): "*", ord("\N{ASTERISK OPERATOR}"): "*"}
+    | {ord("\N{BULLET OPERATOR}"): "*", ord("\N{RIGHT SINGLE QUOTATION MARK}"): "'"}
+    | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\ufe63\u2796"), "-")
 )
 
-# Groups of exactly three digits may stand behind a comma or a blank, in LaTeX's spellings too.
+# Groups of exactly three digits may stand after a comma, an apostrophe or a blank, in LaTeX's spellings too;
+# after commas also those of India, two digits before the last three.
 NUMERAL: Final = (
-    r"(?:(?:[0-9]{1,3}(?:(?:,|\{,\}|\\,| )[0-9]{3}(?![0-9]))++|[0-9]++)(?:\.[0-9]++)?+|\.[0-9]++)"
+    r"(?:(?:[0-9]{1,2}(?:,[0-9]{2}(?![0-9]))++,[0-9]{3}(?![0-9])"
+    r"|[0-9]{1,3}(?:(?:,|'|\{,\}|\\,| )[0-9]{3}(?![0-9]))++|[0-9]++)(?:\.[0-9]++)?+|\.[0-9]++)"
     r"(?:[eE][-+]?[0-9]++)?+(?:\\?%)?+"
 )
 _FRACTION: Final = re.compile(rf"\\[dt]?frac\{{ ?(?P<over>-?{NUMERAL}) ?\}}\{{ ?(?P<under>-?{NUMERAL}) ?\}}")
-_DATED: Final = re.compile(rf"(?:{MOMENT}(?P<time>)|{DATE})(?![0-9:])")
 _NUMERAL: Final = re.compile(NUMERAL)
-_SEPARATORS: Final = re.compile(r"\{,\}|\\,|[, ]")
+_SEPARATORS: Final = re.compile(r"\{,\}|\\,|[,' ]")
 _EXPONENT: Final = 40
 
 
@@ -51,19 +53,6 @@ def numeral(text: str, at: int) -> tuple[Number | None, int] | None:
         return value, match.end()
     match = _NUMERAL.match(text, at)
     return None if match is None else (_value(match[0]), match.end())
-
-
-def dated(text: str, at: int) -> tuple[date | None, int] | None:
-    """Read the date or moment in ISO 8601 that starts at a place.
-
-    Gives its value and where it ends; the value is None where there is no such day or time. Gives None
-    where neither starts.
-    """
-    match = _DATED.match(text, at)
-    if match is None:
-        return None
-    value = parse_date(match[0]) if match["time"] is None else parse_moment(match[0])
-    return value, match.end()
 
 
 def spelled(value: Number) -> str:

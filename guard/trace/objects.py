@@ -44,6 +44,7 @@ def read_objects(text: str, at: int) -> Generator[None, None, tuple[list[Object]
     """
     start, found, tokens = at, list[Object](), 0
     open_: list[tuple[int, dict[str, Member]]] = []
+    lists = 0  # those that are open around all objects
     key: str | None = None
     previous: str | None = None  # a text that a colon would make a key
     while match := _TOKEN.match(text, at):
@@ -52,6 +53,7 @@ def read_objects(text: str, at: int) -> Generator[None, None, tuple[list[Object]
             yield
         kind = match.lastgroup
         sign = match["sign"]
+        lists += ((sign == "[") - (sign == "]")) * (not open_)
         if sign == "{":
             open_.append((at - 1, {}))
         elif sign == "}" and open_:
@@ -69,7 +71,7 @@ def read_objects(text: str, at: int) -> Generator[None, None, tuple[list[Object]
                 member = Member(text=match[kind or 0], value=value, at=begin, end=match.end(kind or 0))
                 open_[-1][1][key.lower()] = member
         key = None
-        if sign in {"]", "}"} and not open_:
+        if sign in {"]", "}"} and not open_ and lists <= 0:
             break
     found += [Object(members=members, at=place, end=at) for place, members in reversed(open_)]
     return found, max(at, start + 1)

@@ -27,7 +27,8 @@ from random import Random
 from time import perf_counter
 
 from guard.check.checker import Checker
-from guard.check.freely import Findings, findings
+from guard.check.findings import Findings
+from guard.check.freely import findings
 from guard.check.verdict import Kind, StepVerified, Verdict, Violation
 from guard.cli.amounts import whole
 from guard.procedure.execute import Program, reference

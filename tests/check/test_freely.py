@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.check.checker import Checker
-from guard.check.freely import STEPS, Findings, findings
+from guard.check.findings import STEPS, Findings
+from guard.check.freely import findings
 from guard.procedure.execute import Program, reference
 from guard.procedure.load import load
 from guard.procedure.types import Value
@@ -150,7 +151,7 @@ def test_any_text_is_judged_without_an_error(text: str) -> None:
 def test_a_text_that_was_cut_is_not_blamed_for_what_had_no_room(length: int) -> None:
     seen = found(RIGHT[:length], finish_reason="length")
     assert [violation.kind for violation in seen.violations] == ["truncated"]
-    assert seen.verdict == "pending"
+    assert seen.verdict == "undecided"
     assert all(how != "missing" for _, how in seen.classes.values())
 
 
@@ -182,7 +183,7 @@ def test_a_trace_is_the_checkers(text: str) -> None:
 
 def test_a_trace_that_was_cut_misses_nothing() -> None:
     seen = found(trace()[:60], finish_reason="length")
-    assert ([violation.kind for violation in seen.violations], seen.verdict) == (["truncated"], "pending")
+    assert ([violation.kind for violation in seen.violations], seen.verdict) == (["truncated"], "undecided")
     assert all(how == "verified" for _, how in seen.classes.values())
 
 
@@ -254,4 +255,4 @@ def test_an_execution_of_too_many_steps_is_given_up() -> None:
 def test_a_procedure_that_fails_is_nobodys_departure() -> None:
     program = load("procedure p(a: int) -> int\n  b = a * 2\n  check b > 10\n  return b\n").procedures["p"]
     seen = found("b = 2\nAnswer: 2", program, {"a": 1})
-    assert (blamed(seen), seen.verdict, seen.answer) == ([], "pending", "unknown")
+    assert (blamed(seen), seen.verdict, seen.answer) == ([], "undecided", "unknown")

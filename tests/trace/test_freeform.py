@@ -37,7 +37,7 @@ FORMS = {
 def test_dates_are_read_with_what_is_added_to_them() -> None:
     text = (
         "1. due = order_date + 30 days = 2026-06-01 + 30 days = 2026-07-01\n"
-        "Step 2: **last** = 2026-07-01 - 1 months  down = 2026-06-01, and 3 days are left.\n"
+        "Step 2: **last** = 2026-07-01 - 1 months  down = 2026-06-01, and some days are left.\n"
         "3. at is 2026-06-01T09:30:00+02:00\n"
         "4. none = 2026-02-30\n"
         "The final answer is 2026-07-01."
@@ -93,6 +93,18 @@ def test_every_step_is_seen_with_its_result_and_place(form: str) -> None:
         ("S3 = 4\nS3 = 5", ["4", "5"]),
         ("157", ["157"]),
         ("-157.\n", ["-157"]),
+        ("9180 million", ["9180 million"]),
+        ("9180 x 2 = 18360", ["18360"]),
+        ("A: 4", ["4"]),
+        ("The result is 7.", ["7"]),
+        ("The result is 7.\nThe answer is 8.", ["8"]),
+        ("<answer>7</answer>", ["7"]),
+        ("\\boxed{9{,}180}", ["9{,}180"]),
+        ("\\boxed{\\text{9180}}", ["9180"]),
+        ("The answer is $1,234.50.", ["1,234.50"]),
+        ("Answer: March 2, 2026", ["March 2, 2026"]),
+        ('[{"S1": 1}, {"answer": 7}]', ["7"]),
+        ('Here: {"S1": 1} {"S3": 7}', ["7"]),
         ("The answer follows with the number only", []),
         ("S3 = 20 *", []),
         ("3 4 5", []),
@@ -141,7 +153,7 @@ def test_the_list_of_a_loop_is_no_name_that_its_line_gives_a_value() -> None:
         "  for x in xs at most 3\n    s = s + x\n  return s\n"
     )
     reading = read_freely("1 xs = [1, 2]\n3 for x in xs = 2\n", load(source).procedures["p"])
-    assert [(seen.number, seen.name) for seen in reading.seen] == [("1", None), ("3", None)]
+    assert [(seen.number, seen.name) for seen in reading.seen] == [("1", "xs"), ("3", None)]
     assert [part.value for part in reading.seen[1].parts] == [2]
     assert [step.number for step in reading.missing] == ["2", "4"]
 
