@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from guard.cli.terminal import Style, Terminal
 from guard.config import Config
@@ -16,7 +16,7 @@ from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
 from guard.run import lines as one_by_one
-from guard.run.ladders import ENDS, LADDERS, Action, Ladder, named
+from guard.run.ladders import ALL, ENDS, LADDERS, Action, Ladder, named
 from guard.run.messages import Target
 from guard.run.policy import ForceBy
 from guard.upstream.backends import target_for
@@ -133,7 +133,7 @@ def _actions(ladder: Ladder, settings: PolicySettings) -> Sequence[Mapping[str, 
     """Give the actions in order with their caps; a run that is behind the last one is rejected."""
     listed: list[Mapping[str, object]] = []
     for rung in ladder:
-        cap: int | None = None
+        cap: int | Literal["all"] | None = None
         if rung.action in AT_A_STEP or rung.action is Action.RESTART:
             cap = settings.attempts_per_step if rung.times is None else rung.times
         listed.append(
@@ -387,7 +387,9 @@ def _spell(action: Mapping[str, object]) -> str:
     spelled = str(action["action"])
     if action["upstream"] is not None:
         spelled += f" to {action['upstream']}"
-    if action["at_most"] is not None:
+    if action["at_most"] == ALL:
+        spelled += " (until all attempts are spent)"
+    elif action["at_most"] is not None:
         often = "once" if action["at_most"] == 1 else f"{action['at_most']} times"
         spelled += f" ({often} on an upstream)" if action["per"] == "upstream" else f" ({often} at a step)"
     return spelled

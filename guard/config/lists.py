@@ -66,7 +66,7 @@ def _faults_of_list(key: str, entries: Sequence[Entry], attempts: int) -> Iterat
             yield (at,), f"only `fallback` goes to an upstream: write `{action}`"
         if times is not None and action not in REPEATED:
             yield (at,), f"`{action}` is done once at most: write `{action}` without a number"
-        elif times is not None and times > attempts:
+        elif isinstance(times, int) and times > attempts:
             yield (
                 (at, "attempts"),
                 f"{times} times at one step is more than `attempts` allows, {attempts} in all",

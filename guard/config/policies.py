@@ -13,28 +13,39 @@ from guard.dialect.lark import Level
 from guard.procedure.expected import Form
 from guard.procedure.model import StepKind
 from guard.procedure.passes import MOST_PASSES, MOST_STEPS, Extent
-from guard.run.ladders import Action, Rule, Rung
+from guard.run.ladders import ALL, Action, Rule, Rung
 from guard.run.policy import TEMPERATURES, ForceBy, Policy, Vary, Votes
 from guard.run.varying import SEEDS
 
 Mode = Literal["enforce", "observe", "off"]
 
 MAX_TEMPERATURE: Final = 2.0
+MAX_TIMES: Final = 100  # of one action at one step
 MAX_RACE: Final = 8
 MAX_VOTES: Final = 99
 MAX_TOKENS: Final = 10_000_000
 MAX_SECONDS: Final = 86_400  # a day
 
 
+def _often(raw: Any) -> Any:
+    if (
+        raw is None
+        or raw == ALL
+        or (isinstance(raw, int) and not isinstance(raw, bool) and 1 <= raw <= MAX_TIMES)
+    ):
+        return raw
+    raise ValueError(f"expected a number from 1 to {MAX_TIMES}, or `all`, found {shown(raw)}")
+
+
 class Entry(Section):
     """One action of a list: its name, or what the name maps to.
 
-    `resume` is `{action: resume}`, `resume: 2` is so often at one step, `fallback: NAME` goes to that
-    upstream.
+    `resume` is `{action: resume}`, `resume: 2` is so often at one step, `resume: all` until all attempts are
+    spent, `fallback: NAME` goes to that upstream.
     """
 
     action: Action
-    times: int | None = Field(default=None, ge=1, le=100)
+    times: Annotated[int | Literal["all"] | None, BeforeValidator(_often)] = None
     upstream: str | None = None
 
     @property
@@ -136,7 +147,10 @@ class PolicySettings(Section):
         default=12, ge=1, le=1000, description="generations opened because of a violation, at most"
     )
     attempts_per_step: int = Field(
-        default=2, ge=1, le=100, description="the same action on the same step, at most"
+        default=2,
+        ge=1,
+        le=MAX_TIMES,
+        description="the same action for the same kind of violation at the same step, at most",
     )
     attempts_per_upstream: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(
         default_factory=dict, description="of `attempts`, those on an upstream, by its name"

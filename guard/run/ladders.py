@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from guard.check.verdict import Kind
 from guard.procedure.model import StepKind
@@ -38,14 +38,16 @@ ENDS: Final = frozenset({Action.REJECT, Action.RELEASE})
 class Rung:
     """An action of a ladder.
 
-    `times`: how often on the same step; None: the policy's cap. `upstream`: which one a fallback goes to;
-    None: the next.
+    `times`: how often for the same kind of violation at the same step; None: the policy's cap; `ALL`: until
+    all attempts are spent. `upstream`: which one a fallback goes to; None: the next.
     """
 
     action: Action
-    times: int | None = None
+    times: int | Literal["all"] | None = None
     upstream: str | None = None
 
+
+ALL: Final = "all"
 
 Ladder = tuple[Rung, ...]
 
@@ -67,11 +69,18 @@ def _ladder(*rungs: Action | Rung) -> Ladder:
     return tuple(rung if isinstance(rung, Rung) else Rung(rung) for rung in rungs)
 
 
-_FORM = _ladder(Action.RESUME, Action.FALLBACK, Action.REPAIR, Action.REJECT)
-_VALUE = _ladder(Action.RESUME, Action.SCAFFOLD, Action.FALLBACK, Action.REPAIR, Action.REJECT)
-_OPERANDS = _ladder(Action.SCAFFOLD, Action.FALLBACK, Action.REPAIR, Action.REJECT)
-_JUDGEMENT = _ladder(Action.RESUME, Action.FALLBACK, Action.REJECT)
-_LOST = _ladder(Rung(Action.RESUME, 1), Rung(Action.RESTART, 1), Action.FALLBACK, Action.REJECT)
+# How ladders end: another model, else the guard; what only the model can decide is asked for, told what was
+# wrong and ever hotter, for as long as there are attempts.
+_END: Final = (Action.FALLBACK, Action.REPAIR, Rung(Action.FEEDBACK, ALL), Action.REJECT)
+
+_FORM: Final = _ladder(Action.RESUME, *_END)
+_VALUE: Final = _ladder(Action.RESUME, Action.SCAFFOLD, *_END)
+_OPERANDS: Final = _ladder(Action.SCAFFOLD, *_END)
+_LOST: Final = _ladder(Rung(Action.RESUME, 1), Rung(Action.RESTART, 1), *_END)
+_DECIDED: Final = _ladder(
+    Action.RESUME, Action.FEEDBACK, Action.FALLBACK, Rung(Action.FEEDBACK, ALL), Action.REJECT
+)
+_CUT: Final = _ladder(Action.RESUME, Action.FALLBACK, Action.REPAIR, Action.REJECT)
 
 LADDERS: Final[Mapping[Kind, Ladder]] = {
     Kind.SKIPPED_STEP: _FORM,
@@ -81,18 +90,19 @@ LADDERS: Final[Mapping[Kind, Ladder]] = {
     Kind.PREMATURE_ANSWER: _FORM,
     Kind.MISSING_ANSWER: _FORM,
     Kind.WRONG_VALUE: _VALUE,
+    Kind.WRONG_BRANCH: _VALUE,
     Kind.WRONG_ANSWER: _VALUE,
     # Drawing again rescues arithmetic slips (65 %), wrong operands hardly ever (17-34 %).
     Kind.WRONG_EXPRESSION: _OPERANDS,
-    Kind.WRONG_BRANCH: _JUDGEMENT,
-    Kind.INADMISSIBLE_VALUE: _JUDGEMENT,
-    Kind.UNGROUNDED_VALUE: _JUDGEMENT,
-    Kind.WRONG_CALL: _JUDGEMENT,
-    Kind.UNCONFIRMED_CALL: _JUDGEMENT,
+    Kind.INADMISSIBLE_VALUE: _DECIDED,
+    Kind.UNGROUNDED_VALUE: _DECIDED,
+    # What goes out into the world is never written by the guard.
+    Kind.WRONG_CALL: _DECIDED,
+    Kind.UNCONFIRMED_CALL: _DECIDED,
     Kind.MALFORMED: _LOST,
     Kind.LIMIT_EXCEEDED: _LOST,
     # Never the model's fault: does not count as an attempt, and is no reason to give up what can be computed.
-    Kind.TRUNCATED: _FORM,
+    Kind.TRUNCATED: _CUT,
 }
 
 

@@ -1,8 +1,11 @@
 """The retry policy: from what has happened to what to do next, as a pure function of history.
 
-What may be tried are the rungs of a ladder (see `guard.run.ladders`). At one step of one upstream the
-ladder is only ever climbed: an action is tried again until its cap is reached, then the next one. A
-fallback to another upstream starts at the bottom again, and there is no way back from it.
+What may be tried are the rungs of a ladder (see `guard.run.ladders`). For one kind of violation at one step
+of one upstream the ladder is only ever climbed: an action is tried again until its cap is reached, then the
+next one. A fallback to another upstream starts at the bottom again, and there is no way back from it.
+
+An answer that is no other than the one before is no reason to ask the same again as long as there is
+something else to try: it leads to the next action at once. It never ends a run by itself.
 
 Nothing here can go on for ever. A counted generation spends `attempts`. The other ones go on behind a cut:
 so often at one step of one upstream as their rung says, while steps are only left behind, but by a restart,
@@ -12,21 +15,22 @@ which has a cap on each upstream, and upstreams only once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final, Literal
 
 from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.procedure.expected import Expected
 from guard.procedure.model import StepKind
-from guard.run.ladders import GENERATING, Action, Ladder, Rule, Rung, ladder
+from guard.run.ladders import ENDS, GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy, Target
 
 TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
 SAME: Final = (
-    3  # times that the same mistake is made at one step of one upstream, until that is the end of it
+    3  # times that the same mistake is made at one step of one upstream, until it counts as an equal answer
 )
 
 
@@ -63,10 +67,10 @@ class Policy:
     """How a procedure is enforced.
 
     Caps: `attempts` bounds the generations that are opened because of a violation, `attempts_per_upstream`
-    those on the upstreams that it names, `attempts_per_step` the same action on the same step,
-    `transport_retries` the generations after a fault of the network on one upstream; the two kinds of
-    retries are counted apart. `output_tokens` is what all generations may write together, `seconds` the
-    wall time of the run.
+    those on the upstreams that it names, `attempts_per_step` the same action for the same kind of violation
+    at the same step, `transport_retries` the generations after a fault of the network on one upstream; the
+    two kinds of retries are counted apart. `output_tokens` is what all generations may write together,
+    `seconds` the wall time of the run.
 
     `force` says how much of each line the model is given, `force_by` how. `rules` say what to do about a
     violation, the defaults of `ladders` where none fits. `vary` is what a retry may change of what the client
@@ -174,13 +178,19 @@ def decide(
     last = history[-1]
     assert last.kind is not None, "a generation that ended well needs no policy"
     case = _Case(policy, history, ladder(policy.rules, last.kind, last.step_kind), upstreams, barred)
+    choice = _choose(case, equal=case.equal)
+    return choice if choice.action not in ENDS or not case.equal else _choose(case, equal="")
+
+
+def _choose(case: _Case, *, equal: str) -> Choice:
+    """Take the first rung that can be taken. `equal`: why none is that was tried already; "": it may be."""
     passed: list[str] = []
     for position in range(case.climbed, len(case.rungs)):
         rung = case.rungs[position]
         if rung.action is Action.REJECT:
             break
-        why_not = case.why_not(position)
-        if why_not is None:
+        why_not = case.why_not(position) or (equal if case.was_tried(position) else "")
+        if not why_not:
             return Choice(
                 action=rung.action,
                 upstream=case.target(rung) if rung.action is Action.FALLBACK else None,
@@ -191,7 +201,7 @@ def decide(
         if why_not not in passed:
             passed.append(why_not)
     reason = "; ".join(passed) or "the policy allows no retry"
-    return Choice(action=Action.REJECT, barred=barred in passed, reason=reason)
+    return Choice(action=Action.REJECT, barred=case.barred in passed, reason=reason)
 
 
 def blamed(attempt: Attempt, *, step: str, kind: StepKind, value: str, delivered: bool) -> Attempt:
@@ -232,6 +242,12 @@ def further(
     return next((i for i, one in enumerate(upstreams) if i not in used and not one.standby), None)
 
 
+def repeats(history: Sequence[Attempt]) -> bool:
+    """Whether the last generation said what the one before it said, of those that were answered at all."""
+    answered = [(a.upstream, a.prefix, a.text) for a in history if not a.fault][-2:]
+    return len(answered) == 2 and answered[0] == answered[1] and not history[-1].vote
+
+
 _CLIMBED: Final = (Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD)  # what is tried at one step
 
 
@@ -250,37 +266,46 @@ class _Case:
         self.upstreams, self.barred = upstreams, barred
         self.last = history[-1]
         self.counted = self.last.kind is not Kind.TRUNCATED  # which is never the model's fault
-        here = [attempt for attempt in history if attempt.upstream == self.last.upstream]
-        self.of_upstream = here
-        self.at_step = Counter(
-            attempt.strategy.value
-            for attempt in here
-            if (attempt.step, attempt.counted) == (self.last.failed_at, self.counted)
+        self.tried = Counter(_tried(history, self.last))
+        self.begun = any(  # whether the line was begun for the model, whatever was wrong
+            (a.upstream, a.step, a.strategy) == (self.last.upstream, self.last.failed_at, Strategy.SCAFFOLD)
+            for a in history
         )
-        self.restarts = sum(attempt.strategy is Strategy.RESTART for attempt in here)
 
     @property
     def climbed(self) -> int:
         """The highest rung that was tried at this step: there is no way back down."""
-        return max(
-            (self._reached(action) for action in _CLIMBED if self.at_step[action.value]),
-            default=0,
-        )
+        return max((self._reached(action) for action in _CLIMBED if self._has_tried(action)), default=0)
+
+    def _has_tried(self, action: Action) -> bool:
+        return self.tried[action.value] > 0 or (action is Action.SCAFFOLD and self.begun)
 
     def _reached(self, action: Action) -> int:
         """The rung of an action that it has come to; 0 where it was tried by another ladder only."""
         positions = [i for i, rung in enumerate(self.rungs) if rung.action is action]
-        tried = self.at_step[action.value]
+        tried = self.tried[action.value]
         return next((i for i in positions if tried <= self._cap(i)), max(positions, default=0))
+
+    def was_tried(self, position: int) -> bool:
+        """Whether a rung of this ladder was tried already."""
+        action = self.rungs[position].action
+        if action in _CLIMBED:
+            return position <= self.climbed and self._has_tried(action)
+        return action is Action.RESTART and self.tried[action.value] > 0
 
     def _cap(self, position: int) -> int:
         """How often the action of a rung may have been tried when that rung is done."""
         action = self.rungs[position].action
-        return sum(
-            self.policy.attempts_per_step if rung.times is None else rung.times
-            for rung in self.rungs[: position + 1]
-            if rung.action is action
-        )
+        return sum(self._times(rung) for rung in self.rungs[: position + 1] if rung.action is action)
+
+    def _times(self, rung: Rung) -> int:
+        match rung.times:
+            case None:
+                return self.policy.attempts_per_step
+            case "all":  # what does not count is never spent
+                return self.policy.attempts if self.counted else self.policy.attempts_per_step
+            case int(times):
+                return times
 
     @property
     def is_spent(self) -> bool:
@@ -303,21 +328,13 @@ class _Case:
         return f"all {cap} attempts on this upstream are spent" if counted >= cap else ""
 
     @property
-    def _stuck(self) -> str:
-        """The same mistake again and again: neither the place nor the value has changed."""
-        mistake = (self.last.kind, self.last.failed_at, self.last.found)
-        same = sum((a.kind, a.failed_at, a.found) == mistake for a in self.of_upstream)
+    def equal(self) -> str:
+        """Why the last answer is none that another one like it could differ from; "": it may."""
+        if repeats(self.history):
+            return "the upstream gave an identical response again"
+        mistake = (self.last.upstream, self.last.kind, self.last.failed_at, self.last.found)
+        same = sum((a.upstream, a.kind, a.failed_at, a.found) == mistake for a in self.history)
         return f"the same was wrong at this step {_often(same)}" if same >= SAME else ""
-
-    @property
-    def _repeats(self) -> str:
-        """The last generation repeated the one before it word for word."""
-        answered = [attempt for attempt in self.history if not attempt.fault]
-        if len(answered) < 2 or self.last.vote:
-            return ""
-        last, before = answered[-1], answered[-2]
-        same = (last.upstream, last.prefix, last.text) == (before.upstream, before.prefix, before.text)
-        return "the upstream gave an identical response again" if same else ""
 
     def target(self, rung: Rung) -> int | None:
         """The upstream that a fallback goes to; None: there is none."""
@@ -334,13 +351,7 @@ class _Case:
             return spent
         if rung.action in _ON_THIS_UPSTREAM and (ended := self._spent_here):
             return ended
-        # A line that is given its operands for the first time is no longer asked the same.
-        first = rung.action is Action.SCAFFOLD and not self.at_step[Action.SCAFFOLD.value]
-        if rung.action in _ON_THIS_UPSTREAM and not first and (stuck := self._stuck):
-            return stuck
         match rung.action:
-            case Action.RESUME | Action.FEEDBACK | Action.RESTART if repeats := self._repeats:
-                return repeats
             case Action.RESUME | Action.FEEDBACK | Action.SCAFFOLD:
                 return self._why_not_at_step(position)
             case Action.RESTART:
@@ -356,8 +367,8 @@ class _Case:
 
     def _why_not_at_step(self, position: int) -> str | None:
         action = self.rungs[position].action
-        if self.at_step[action.value] >= self._cap(position):
-            return f"{action} was tried {_often(self.at_step[action.value])} at this step"
+        if self.tried[action.value] >= self._cap(position):
+            return f"{action} was tried {_often(self.tried[action.value])} at this step"
         if action is Action.SCAFFOLD and not self.last.scaffoldable:
             return "the line has no operands that could still be given"
         return None
@@ -365,8 +376,8 @@ class _Case:
     def _why_no_restart(self, position: int) -> str | None:
         if self.last.delivered:
             return "steps were delivered, which forbids a restart"
-        if self.restarts >= self._cap(position):
-            return f"restart was tried {_often(self.restarts)}"
+        if self.tried[Action.RESTART.value] >= self._cap(position):
+            return f"restart was tried {_often(self.tried[Action.RESTART.value])}"
         return None
 
     def _why_no_fallback(self, rung: Rung) -> str:
@@ -379,6 +390,14 @@ class _Case:
 
 
 _ON_THIS_UPSTREAM: Final = GENERATING - {Action.FALLBACK}
+
+
+def _tried(history: Sequence[Attempt], last: Attempt) -> Iterator[str]:
+    """Give what was tried about violations of the kind of the last one at its step; restarts wherever."""
+    for before, attempt in pairwise(history):
+        alike = (attempt.upstream, before.kind) == (last.upstream, last.kind)
+        if alike and (attempt.step == last.failed_at or attempt.strategy is Strategy.RESTART):
+            yield attempt.strategy.value
 
 
 def _often(times: int) -> str:

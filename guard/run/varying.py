@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from guard.run.messages import Strategy
-from guard.run.policy import Attempt, Policy, Vary
+from guard.run.policy import Attempt, Policy, Vary, repeats
 
 SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
+_TRIES: Final = frozenset({Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.RESTART})
 _SAME_AGAIN: Final = frozenset({Strategy.TRANSPORT, Strategy.UNFORCED})
 _DRAWN: Final = frozenset(
     {
@@ -50,11 +51,14 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
     """Count the generations that were like one which is to be opened at a step.
 
     A resume is like the generation that failed before it, told or not; a scaffolded line is not, it is
-    easier. After a fault of the network it is the one that could not end. All further votes are alike:
-    nothing went wrong that a wilder one could mend.
+    easier. Behind an equal answer all are alike that were tried at the step, so that it never gets cooler.
+    After a fault of the network it is the one that could not end. All further votes are alike: nothing went
+    wrong that a wilder one could mend.
     """
     here = [a.strategy for a in history if (a.step, a.upstream) == (step, upstream)]
     match strategy:
+        case _ if strategy in _TRIES and repeats(history):
+            return sum(tried in _TRIES for tried in here) + 1
         case Strategy.RESUME | Strategy.FEEDBACK:
             return here.count(Strategy.RESUME) + here.count(Strategy.FEEDBACK) + 1
         case Strategy.RESTART:

@@ -238,7 +238,11 @@ def test_the_built_in_policy_is_explained_without_a_file(capsys: pytest.CaptureF
     assert main(["policy", "explain", "default"]) == 0
     printed = capsys.readouterr().out
     assert "fallback: there is one upstream only, 'local'" in printed
-    assert "wrong_expression:\n      scaffold (2 times at a step), fallback, repair, reject" in printed
+    words = " ".join(printed.split())
+    assert (
+        "wrong_expression: scaffold (2 times at a step), fallback, repair, feedback (until all attempts are spent), "
+        "reject"
+    ) in words
 
 
 def test_policies_are_listed_with_their_routes(config: str, capsys: pytest.CaptureFixture[str]) -> None:

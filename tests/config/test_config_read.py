@@ -198,7 +198,7 @@ def test_every_mistake_is_named_at_once_with_the_path_of_its_key(folder: Path) -
     assert "finite" in found["policies.default.seconds"]
     assert found["policies.default.mode"].endswith("'observe' or 'off', found 'strict'")
     assert found["policies.other.actions[0].rezume"].endswith("found 'rezume'; did you mean 'resume'?")
-    assert "greater than or equal to 1" in found["policies.other.actions[1].resume"]
+    assert "a number from 1 to 100, or `all`" in found["policies.other.actions[1].resume"]
     assert found["policies.other.actions[2].action"].endswith("did you mean 'scaffold'?")
     assert found["policies.other.actions[3]"].endswith("such as `resume` or `resume: 2`, found 5")
     assert found["policies.other.actions[4]"].startswith("expected one action")

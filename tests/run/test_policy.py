@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any, Final
 
 import pytest
@@ -59,6 +60,8 @@ RESUME, SCAFFOLD, RESTART = Action.RESUME, Action.SCAFFOLD, Action.RESTART
 FALLBACK, REPAIR, REJECT = Action.FALLBACK, Action.REPAIR, Action.REJECT
 FEEDBACK = Action.FEEDBACK
 
+DECIDED = [RESUME, RESUME, *[FEEDBACK] * 10, REJECT]  # until all attempts are spent
+
 CLIMBS = [
     (Kind.SKIPPED_STEP, [RESUME, RESUME, REPAIR]),
     (Kind.EXTRA_STEP, [RESUME, RESUME, REPAIR]),
@@ -69,13 +72,13 @@ CLIMBS = [
     (Kind.WRONG_VALUE, [RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR]),
     (Kind.WRONG_ANSWER, [RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR]),
     (Kind.WRONG_EXPRESSION, [SCAFFOLD, SCAFFOLD, REPAIR]),
-    (Kind.WRONG_BRANCH, [RESUME, RESUME, REJECT]),
-    (Kind.INADMISSIBLE_VALUE, [RESUME, RESUME, REJECT]),
-    (Kind.UNGROUNDED_VALUE, [RESUME, RESUME, REJECT]),
-    (Kind.WRONG_CALL, [RESUME, RESUME, REJECT]),
-    (Kind.UNCONFIRMED_CALL, [RESUME, RESUME, REJECT]),
-    (Kind.MALFORMED, [RESUME, REJECT]),
-    (Kind.LIMIT_EXCEEDED, [RESUME, REJECT]),
+    (Kind.WRONG_BRANCH, [RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR]),
+    (Kind.INADMISSIBLE_VALUE, DECIDED),
+    (Kind.UNGROUNDED_VALUE, DECIDED),
+    (Kind.WRONG_CALL, DECIDED),
+    (Kind.UNCONFIRMED_CALL, DECIDED),
+    (Kind.MALFORMED, [RESUME, REPAIR]),
+    (Kind.LIMIT_EXCEEDED, [RESUME, REPAIR]),
     (Kind.TRUNCATED, [RESUME, RESUME, REPAIR]),
 ]
 
@@ -92,7 +95,7 @@ def test_every_kind_has_a_ladder_that_ends_in_reject() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.MALFORMED, Kind.LIMIT_EXCEEDED])
 def test_a_lost_format_restarts_once_as_long_as_nothing_was_delivered(kind: Kind) -> None:
-    assert climb(kind, delivered=False) == [RESUME, RESTART, REJECT]
+    assert climb(kind, delivered=False) == [RESUME, RESTART, REPAIR]
 
 
 def test_a_fallback_starts_at_the_bottom_of_the_ladder_again() -> None:
@@ -100,10 +103,10 @@ def test_a_fallback_starts_at_the_bottom_of_the_ladder_again() -> None:
         *[RESUME, RESUME, SCAFFOLD, SCAFFOLD, FALLBACK],
         *[RESUME, RESUME, SCAFFOLD, SCAFFOLD, REPAIR],
     ]
-    assert climb(Kind.WRONG_BRANCH, upstreams=3) == [
-        *[RESUME, RESUME, FALLBACK],
-        *[RESUME, RESUME, FALLBACK],
-        *[RESUME, RESUME, REJECT],
+    assert climb(Kind.INADMISSIBLE_VALUE, upstreams=3, repairable=False) == [
+        *[RESUME, RESUME, FEEDBACK, FEEDBACK, FALLBACK],
+        *[RESUME, RESUME, FEEDBACK, FEEDBACK, FALLBACK],
+        *[RESUME, RESUME, REJECT],  # twelve in all
     ]
 
 
@@ -112,14 +115,33 @@ def test_scaffold_is_passed_over_where_the_operands_were_given_already() -> None
     assert climb(Kind.WRONG_EXPRESSION, scaffoldable=False) == [REPAIR]
 
 
-def test_what_the_model_decides_cannot_be_repaired() -> None:
-    assert climb(Kind.SKIPPED_STEP, repairable=False) == [RESUME, RESUME, REJECT]
+COUNTED = sorted(set(Kind) - {Kind.TRUNCATED})
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+@pytest.mark.parametrize("upstreams", [1, 2, 5])
+def test_what_the_model_decides_cannot_be_repaired_and_is_asked_for_until_all_attempts_are_spent(
+    kind: Kind, upstreams: int
+) -> None:
+    *tried, last = climb(kind, repairable=False, scaffoldable=False, upstreams=upstreams)
+    assert (len(tried), last) == (POLICY.attempts, REJECT)
+    assert tried.count(FALLBACK) == min(upstreams - 1, tried.count(FALLBACK))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_whatever_is_wrong_with_it_a_line_that_can_be_computed_is_repaired(kind: Kind) -> None:
+    if kind in {Kind.INADMISSIBLE_VALUE, Kind.UNGROUNDED_VALUE, Kind.WRONG_CALL, Kind.UNCONFIRMED_CALL}:
+        return  # of no line that can be
+    for scaffoldable, delivered in product([True, False], repeat=2):
+        *tried, last = climb(kind, scaffoldable=scaffoldable, delivered=delivered)
+        assert last is REPAIR
+        assert len(tried) <= 4
 
 
 def test_the_cap_per_step_is_the_policys() -> None:
     policy = Policy(attempts_per_step=1)
     assert climb(Kind.WRONG_VALUE, policy=policy) == [RESUME, SCAFFOLD, REPAIR]
-    assert climb(Kind.MALFORMED, policy=Policy(attempts_per_step=5)) == [RESUME, REJECT], "a cap of its own"
+    assert climb(Kind.MALFORMED, policy=Policy(attempts_per_step=5)) == [RESUME, REPAIR], "a cap of its own"
 
 
 def test_a_list_of_actions_holds_for_every_kind() -> None:
@@ -142,6 +164,26 @@ def test_caps_count_by_step() -> None:
     assert decide(POLICY, history, upstreams=several(1)).action is REPAIR
     further = failed(Kind.SKIPPED_STEP, Strategy.RESUME, at="4", opened_at="3")
     assert decide(POLICY, [*history, further], upstreams=several(1)).action is RESUME
+
+
+def test_caps_count_by_kind_of_violation() -> None:
+    history = [
+        failed(Kind.WRONG_VALUE, number=0),
+        failed(Kind.SKIPPED_STEP, Strategy.RESUME, number=1),
+        failed(Kind.WRONG_VALUE, Strategy.RESUME, number=2),
+        failed(Kind.SKIPPED_STEP, Strategy.RESUME, number=3),
+        failed(Kind.MALFORMED, Strategy.RESUME, number=4),
+    ]
+    said = [decide(POLICY, history[: n + 1], upstreams=several(1)) for n in range(len(history))]
+    assert {choice.action for choice in said} == {RESUME}, "each kind has two, and one of its own"
+    then = failed(Kind.WRONG_VALUE, Strategy.RESUME, number=5)
+    assert decide(POLICY, [*history, then], upstreams=several(1)).action is SCAFFOLD
+    assert (
+        decide(POLICY, [*history, replace(then, kind=Kind.MALFORMED)], upstreams=several(1)).action is REPAIR
+    )
+    assert (
+        decide(POLICY, [*history, replace(then, kind=Kind.EXTRA_STEP)], upstreams=several(1)).action is RESUME
+    )
 
 
 def test_there_is_no_way_back_down_at_one_step() -> None:
@@ -183,13 +225,33 @@ def test_truncation_does_not_count_against_the_model() -> None:
     assert (after.action, after.counted) == (RESUME, True), "of the two resumes at this step one is left"
 
 
-def test_an_identical_response_spends_the_rung() -> None:
-    first = failed(Kind.WRONG_VALUE, at="1", opened_at="1")
+def test_an_identical_response_leads_to_the_next_action_and_to_no_end() -> None:
+    first = failed(Kind.WRONG_VALUE, at="1", opened_at="1", delivered=False)
     again = replace(first, strategy=Strategy.RESUME, counted=True)
-    assert decide(POLICY, [first, again], upstreams=several(1)).action is SCAFFOLD
-    choice = decide(Policy(rules=always([RESUME, RESTART])), [first, again], upstreams=several(1))
-    assert choice.action is REJECT
-    assert "identical response" in choice.reason
+    choice = decide(POLICY, [first, again], upstreams=several(1))
+    assert (choice.action, choice.reason) == (SCAFFOLD, "the upstream gave an identical response again")
+    policy = Policy(rules=always([RESUME, FEEDBACK, RESTART]), attempts_per_step=9)
+    history, actions = [first], list[Action]()
+    while len(actions) < 5:
+        actions.append(decide(policy, history, upstreams=several(1)).action)
+        history.append(replace(first, strategy=STRATEGY_OF[actions[-1]], counted=True))
+    assert actions == [RESUME, FEEDBACK, RESTART, FEEDBACK, FEEDBACK], "what is left of the highest one"
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+@pytest.mark.parametrize("found", ["the same", ""])
+def test_a_model_that_only_says_one_thing_is_asked_for_what_it_decides_until_all_attempts_are_spent(
+    kind: Kind, found: str
+) -> None:
+    first = replace(failed(kind, repairable=False, scaffoldable=False), found=found, text=found)
+    history, actions = [first], []
+    while (choice := decide(POLICY, history, upstreams=several(1))).action is not REJECT:
+        actions.append(choice.action)
+        again = {"strategy": STRATEGY_OF[choice.action], "counted": True, "step": "3", "prefix": "up to 3"}
+        history.append(replace(first, **again))  # type: ignore[arg-type]
+    assert len(actions) == POLICY.attempts
+    assert FEEDBACK in actions[:3]
+    assert choice.reason.startswith("all 12 attempts are spent")
 
 
 @pytest.mark.parametrize("change", [{"text": "other"}, {"upstream": 1}, {"prefix": "other"}])
@@ -201,11 +263,13 @@ def test_another_text_upstream_or_beginning_is_not_identical(change: dict[str, s
 
 def test_a_rejection_says_why_nothing_gentler_was_left() -> None:
     history = [
-        failed(Kind.WRONG_BRANCH, Strategy.RESUME),
-        failed(Kind.WRONG_BRANCH, Strategy.RESUME, number=1),
+        failed(Kind.TRUNCATED, repairable=False),
+        failed(Kind.TRUNCATED, Strategy.RESUME, number=1, counted=False, repairable=False),
+        failed(Kind.TRUNCATED, Strategy.RESUME, number=2, counted=False, repairable=False),
     ]
     assert decide(POLICY, history, upstreams=several(1)).reason == (
-        "resume was tried twice at this step; there is no further upstream"
+        "resume was tried twice at this step; there is no further upstream; "
+        "what the model decides cannot be repaired"
     )
 
 
@@ -313,9 +377,9 @@ def test_the_same_mistake_three_times_is_left_to_another_upstream_or_the_guard()
     ],
 )
 def test_another_mistake_among_them_is_not_the_same(other: dict[str, Any]) -> None:
-    policy = Policy(attempts_per_step=9, rules=always([RESUME]))
+    policy = Policy(attempts_per_step=9, rules=always([RESUME, FEEDBACK]))
     same = [replace(failed(Kind.WRONG_VALUE, Strategy.RESUME, number=n), found="15") for n in range(3)]
-    assert decide(policy, same, upstreams=several(2)).action is REJECT
+    assert decide(policy, same, upstreams=several(2)).action is FEEDBACK
     mixed = [replace(same[0], **other), *same[1:]]
     assert decide(policy, mixed, upstreams=several(2)).action is RESUME
 
@@ -327,7 +391,28 @@ def test_a_fault_of_the_network_between_them_does_not_hide_an_identical_response
     )
     again = replace(first, strategy=Strategy.TRANSPORT)
     choice = decide(POLICY, [first, fault, again], upstreams=several(1))
-    assert choice.reason == "the upstream gave an identical response again; there is no further upstream"
+    assert (choice.action, choice.reason) == (SCAFFOLD, "the upstream gave an identical response again")
+
+
+def test_faults_and_cuts_between_them_use_up_no_try() -> None:
+    fault = Attempt(
+        upstream=0, strategy=Strategy.RESUME, step="3", counted=True, prefix="up to 3", fault=True
+    )
+    history = [
+        failed(Kind.WRONG_VALUE, number=0),
+        *[fault, replace(fault, strategy=Strategy.TRANSPORT, counted=False)],
+        failed(Kind.TRUNCATED, Strategy.TRANSPORT, number=1, counted=False),
+        failed(Kind.WRONG_VALUE, Strategy.RESUME, number=2, counted=False),
+    ]
+    choice = decide(POLICY, history, upstreams=several(1))
+    assert (choice.action, choice.counted) == (RESUME, True), "one of two"
+    history += [failed(Kind.TRUNCATED, Strategy.RESUME, number=3)]
+    choice = decide(POLICY, history, upstreams=several(1))
+    assert (choice.action, choice.counted) == (RESUME, False), "one of two"
+    history += [failed(Kind.WRONG_VALUE, Strategy.RESUME, number=4, counted=False)]
+    assert decide(POLICY, history, upstreams=several(1)).action is SCAFFOLD, (
+        "the model has said so three times"
+    )
 
 
 def test_where_no_generation_can_be_opened_only_the_guard_can_help() -> None:
@@ -346,7 +431,7 @@ def test_where_no_generation_can_be_opened_only_the_guard_can_help() -> None:
 def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Attempt:
     opened = Attempt(
         upstream=0,
-        strategy=Strategy.RESUME if number else Strategy.INITIAL,
+        strategy=STRATEGY_OF[DECIDED[number - 1]] if number else Strategy.INITIAL,
         step=at,
         counted=number > 0,
         prefix="the same",
@@ -355,21 +440,22 @@ def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Att
     return blamed(opened, step=at, kind=StepKind.EXTRACT, value=str(number), delivered=False)
 
 
-def test_a_decision_is_asked_for_again_as_often_as_a_step_may_be() -> None:
-    history = [decided_again(n) for n in range(3)]
-    actions = [decide(POLICY, history[: n + 1], upstreams=several(1)).action for n in range(3)]
-    assert actions == [RESUME, RESUME, REJECT]
+def test_a_decision_is_asked_for_again_until_all_attempts_are_spent() -> None:
+    history = [decided_again(n) for n in range(POLICY.attempts + 1)]
+    actions = [decide(POLICY, history[: n + 1], upstreams=several(1)).action for n in range(len(history))]
+    assert actions == DECIDED
 
 
-def test_then_another_upstream_is_asked() -> None:
-    history = [decided_again(n) for n in range(3)]
-    assert decide(POLICY, history, upstreams=several(2)).action is FALLBACK
+def test_another_upstream_is_asked_before() -> None:
+    history = [decided_again(n) for n in range(POLICY.attempts)]
+    actions = [decide(POLICY, history[: n + 1], upstreams=several(2)).action for n in range(len(history))]
+    assert actions[:5] == [RESUME, RESUME, FEEDBACK, FEEDBACK, FALLBACK]
 
 
-def test_the_same_decision_again_is_not_asked_for_a_third_time() -> None:
+def test_after_the_same_decision_again_the_model_is_told() -> None:
     history = [decided_again(0, text="x"), decided_again(1, text="x")]
     choice = decide(POLICY, history, upstreams=several(1))
-    assert choice.reason == "the upstream gave an identical response again; there is no further upstream"
+    assert (choice.action, choice.reason) == (FEEDBACK, "the upstream gave an identical response again")
 
 
 def test_a_decision_is_asked_for_again_as_the_rule_for_its_kind_of_step_says() -> None:

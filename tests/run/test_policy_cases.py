@@ -31,7 +31,7 @@ ANYWHERE: Final = {"all N attempts are spent", "all N tokens are spent"}
 REASONS: Final[dict[Action, set[str]]] = {
     Action.RESUME: AT_STEP | ANYWHERE | {"resume was tried N at this step"},
     Action.FEEDBACK: AT_STEP | ANYWHERE | {"feedback was tried N at this step"},
-    Action.SCAFFOLD: AT_STEP - {"the upstream gave an identical response again"}
+    Action.SCAFFOLD: AT_STEP
     | ANYWHERE
     | {"scaffold was tried N at this step", "the line has no operands that could still be given"},
     Action.RESTART: AT_STEP

@@ -19,7 +19,10 @@ STEPS: Final = 5
 NAMES: Final = ["a", "b", "c"]
 KINDS: Final = [Kind.WRONG_VALUE, Kind.MALFORMED, Kind.TRUNCATED, Kind.TRUNCATED, Kind.MISSING_ANSWER]
 RUNGS: Final = st.builds(
-    Rung, st.sampled_from(Action), st.none() | st.integers(1, 4), st.none() | st.sampled_from([*NAMES, "z"])
+    Rung,
+    st.sampled_from(Action),
+    st.sampled_from([None, 1, 2, 4, "all"]),
+    st.none() | st.sampled_from([*NAMES, "z"]),
 )
 RULES: Final = st.builds(
     Rule,
@@ -102,7 +105,9 @@ class Loop:
         """The most generations that there can be."""
         ladders = [rule.ladder for rule in self.policy.rules] + list(LADDERS.values())
         cap = self.policy.attempts_per_step
-        most = max(sum(cap if rung.times is None else rung.times for rung in ladder) for ladder in ladders)
+        most = max(
+            sum(rung.times if isinstance(rung.times, int) else cap for rung in ladder) for ladder in ladders
+        )
         uncounted = len(self.upstreams) * (STEPS * most + most + 1)  # at each step; restarts; the fallback
         restarts = self.policy.attempts + len(self.upstreams) * most
         return 1 + self.policy.attempts + uncounted + STEPS * (restarts + 1)

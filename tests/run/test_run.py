@@ -6,7 +6,7 @@ import pytest
 
 from guard.check.verdict import Kind
 from guard.errors import InvalidState
-from guard.run.ladders import Action, always
+from guard.run.ladders import Action, Rung, always
 from guard.run.messages import (
     Cancelled,
     Outcome,
@@ -321,9 +321,29 @@ def test_blank_text_without_end_behind_the_answer_is_cut() -> None:
     )
 
 
-def test_a_malformed_line_is_resumed_once_and_then_rejected() -> None:
-    play = (
+def test_a_malformed_line_is_resumed_once_and_then_repaired() -> None:
+    assert (
         Playbook(sums())
+        << opens()
+        >> says(" a = 3 + 4 = 7\nSo b is 14.\n")
+        << emits("1")
+        << violates(Kind.MALFORMED, "2")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME, prefix=f"{BEGIN}{LINES[0]}2", temperature=0.5)
+        >> says(" b is fourteen.\n")
+        << violates(Kind.MALFORMED, "2")
+        << closes(Result.VIOLATION)
+        << emits("2", StepClass.REPAIRED)
+        << opens(Strategy.REPAIR)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
+    )
+
+
+def test_where_the_guard_may_not_write_it_a_malformed_line_is_rejected() -> None:
+    play = (
+        Playbook(sums(policy=Policy(rules=always([Rung(Action.RESUME, 1), Action.REJECT]))))
         << opens()
         >> says(" a = 3 + 4 = 7\nSo b is 14.\n")
         << emits("1")
@@ -386,9 +406,9 @@ def test_a_restart_throws_away_the_verified_prefix_too() -> None:
     )
 
 
-def test_an_identical_response_ends_the_resuming() -> None:
+def test_an_identical_response_leads_on_to_what_is_next() -> None:
     play = (
-        Playbook(sums(policy=Policy(rules=always([Action.RESUME]), attempts_per_step=9)))
+        Playbook(sums(policy=Policy(rules=always([Action.RESUME, Action.FEEDBACK]), attempts=3)))
         << opens()
         >> says(" a = 3 + 4 = 8\n")
         << violates(Kind.WRONG_VALUE, "1")
@@ -398,10 +418,18 @@ def test_an_identical_response_ends_the_resuming() -> None:
         >> says(" = 8\n2 b")
         << violates(Kind.WRONG_VALUE, "1")
         << closes(Result.VIOLATION)
+        << opens(Strategy.FEEDBACK, temperature=0.65)
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.FEEDBACK, temperature=0.8)
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
         << finishes(Outcome.REJECTED)
     )
     assert play
-    assert "identical response" in play.finish.reason
+    assert "all 3 attempts are spent" in play.finish.reason
 
 
 def test_vary_false_leaves_temperature_and_seed_to_the_client() -> None:
@@ -513,10 +541,10 @@ def test_a_refusal_is_an_answer() -> None:
     )
 
 
-def test_a_wrong_branch_is_never_repaired() -> None:
+def test_a_wrong_branch_is_repaired_like_any_line_that_is_computed() -> None:
     wrong = " require len(counts) > 0 = false\n"
-    play = (
-        Playbook(stock([3, 4]))
+    assert (
+        Playbook(stock([3, 4], policy=Policy(attempts_per_step=1)))
         << opens()
         >> says(wrong)
         << violates(Kind.WRONG_BRANCH, "1")
@@ -525,11 +553,16 @@ def test_a_wrong_branch_is_never_repaired() -> None:
         >> says(wrong)
         << violates(Kind.WRONG_BRANCH, "1")
         << closes(Result.VIOLATION)
-        << finishes(Outcome.REJECTED)
+        << opens(Strategy.SCAFFOLD, prefix="@begin stock 3fa92c\n1 require len(counts) > 0 =")
+        >> says(" false\n")
+        << violates(Kind.WRONG_BRANCH, "1")
+        << closes(Result.VIOLATION)
+        << emits("1", StepClass.REPAIRED, text="1 require len(counts) > 0 = true\n")
+        << opens(Strategy.REPAIR)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED)
     )
-    assert play
-    assert play.finish.error is not None
-    assert play.finish.error.code == "wrong_branch"
 
 
 def test_a_loop_is_resumed_at_the_pass_that_went_wrong() -> None:

@@ -180,15 +180,19 @@ def test_an_upstream_that_ignores_its_grammar_is_read_on() -> None:
         (" qty = 6\n", Kind.UNGROUNDED_VALUE),
     ],
 )
-def test_a_bad_decision_is_resumed_handed_on_and_then_rejected(line: str, kind: Kind) -> None:
+def test_a_bad_decision_is_resumed_told_handed_on_and_then_rejected(line: str, kind: Kind) -> None:
     play = (
-        Playbook(order(PREFILL, LARGER, policy=Policy(attempts_per_step=1)))
+        Playbook(order(PREFILL, LARGER, policy=Policy(attempts=4, attempts_per_step=1)))
         << opens()
         >> says(line)
         << violates(kind, "1")
         << closes(Result.VIOLATION)
         << opens(Strategy.RESUME, temperature=0.5)
         >> says(f"{line} ".replace(" ", "  ", 1))
+        << violates(kind, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.FEEDBACK, temperature=0.65)
+        >> says(line)
         << violates(kind, "1")
         << closes(Result.VIOLATION)
         << opens(Strategy.FALLBACK, upstream="larger")
@@ -199,7 +203,7 @@ def test_a_bad_decision_is_resumed_handed_on_and_then_rejected(line: str, kind: 
         >> says(line.replace("=", " ="))
         << violates(kind, "1")
         << closes(Result.VIOLATION)
-        << finishes(Outcome.REJECTED, attempts=4)
+        << finishes(Outcome.REJECTED, attempts=5)
     )
     assert play
     assert play.finish.steps.expected is None, "it hangs on what was never decided"
@@ -375,9 +379,9 @@ def test_compute_guard_goes_back_too() -> None:
     )
 
 
-def test_a_decision_that_lets_the_procedure_fail_thrice_ends_the_run() -> None:
+def test_a_decision_that_lets_the_procedure_fail_each_time_ends_the_run() -> None:
     play = (
-        Playbook(shares())
+        Playbook(shares(policy=Policy(attempts=3)))
         << opens()
         >> says(" people = 600\n")
         << closes(Result.DECIDED)
@@ -387,14 +391,17 @@ def test_a_decision_that_lets_the_procedure_fail_thrice_ends_the_run() -> None:
         << opens(Strategy.RESUME, temperature=0.65)
         >> says(" people = 800\n")
         << closes(Result.DECIDED)
-        << finishes(Outcome.REJECTED, attempts=3)
+        << opens(Strategy.FEEDBACK, temperature=0.8)
+        >> says(" people = 900\n")
+        << closes(Result.DECIDED)
+        << finishes(Outcome.REJECTED, attempts=4)
     )
     assert play
     assert play.finish.error is not None
-    assert "resume was tried twice at this step; there is no further upstream" in play.finish.error.message
+    assert play.finish.error.message.endswith("(all 3 attempts are spent)")
 
 
-def test_the_same_failing_decision_twice_ends_the_run() -> None:
+def test_after_the_same_failing_decision_twice_the_model_is_told() -> None:
     assert (
         Playbook(shares())
         << opens()
@@ -403,7 +410,10 @@ def test_the_same_failing_decision_twice_ends_the_run() -> None:
         << opens(Strategy.RESUME)
         >> says(" people = 600\n")
         << closes(Result.DECIDED)
-        << finishes(Outcome.REJECTED, attempts=2)
+        << opens(Strategy.FEEDBACK, temperature=0.65)
+        >> Cancelled()
+        << closes(Result.CANCELLED)
+        << finishes(Outcome.CANCELLED, attempts=3)
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from guard.check.verdict import Kind
 from guard.errors import UpstreamTimeout
 from guard.run.ladders import Action, Rung, always
-from guard.run.messages import Cancelled, Failed, Outcome, Result, Strategy, Target
+from guard.run.messages import Cancelled, Failed, Outcome, Result, StepClass, Strategy, Target
 from guard.run.policy import Policy
 from tests.playbook import Playbook, closes, emits, ends, finishes, opens, says, violates
 from tests.run.procedures import LARGER, PREFILL, shares, sums
@@ -134,8 +134,8 @@ def test_the_reason_of_a_cap_reaches_the_client() -> None:
     assert play.finish.error.message.endswith(": all 1 attempts on this upstream are spent")
 
 
-def test_the_same_mistake_three_times_ends_a_run_and_says_so() -> None:
-    policy = Policy(attempts_per_step=9, rules=always([Action.RESUME, Action.RESTART]))
+def test_the_same_mistake_three_times_leads_on_to_what_is_next() -> None:
+    policy = Policy(attempts_per_step=9, rules=always([Action.RESUME, Action.REPAIR]))
     play = Playbook(sums(policy=policy)) << opens()
     for number in range(3):
         play = (
@@ -146,13 +146,12 @@ def test_the_same_mistake_three_times_ends_a_run_and_says_so() -> None:
         )
         if number < 2:
             play = play << opens(Strategy.RESUME)
-    assert play << finishes(Outcome.REJECTED, attempts=3)
-    assert play.finish.error is not None
-    assert play.finish.error.message.endswith(": the same was wrong at this step 3 times")
+    play = play << emits("1", StepClass.REPAIRED) << opens(Strategy.REPAIR) >> Cancelled()
+    assert play << closes(Result.CANCELLED) << finishes(Outcome.CANCELLED, attempts=3)
 
 
 def test_a_decision_that_no_upstream_makes_right_is_asked_of_all_of_them() -> None:
-    policy = Policy(attempts_per_step=1)
+    policy = Policy(attempts=3, attempts_per_step=1)
     play = (
         Playbook(shares(PREFILL, LARGER, policy=policy))
         << opens(upstream="main")
@@ -161,10 +160,10 @@ def test_a_decision_that_no_upstream_makes_right_is_asked_of_all_of_them() -> No
         << opens(Strategy.RESUME, upstream="main", resume_from="1")
         >> says(" people = 700\n")
         << closes(Result.DECIDED)
-        << opens(Strategy.FALLBACK, upstream="larger", resume_from="1", attempt=3)
+        << opens(Strategy.FEEDBACK, upstream="main", resume_from="1")
         >> says(" people = 600\n")
         << closes(Result.DECIDED)
-        << opens(Strategy.RESUME, upstream="larger")
+        << opens(Strategy.FALLBACK, upstream="larger", resume_from="1", attempt=4)
         >> says(" people = 500\n")
         << closes(Result.DECIDED)
         << finishes(Outcome.REJECTED, attempts=4)
@@ -172,7 +171,7 @@ def test_a_decision_that_no_upstream_makes_right_is_asked_of_all_of_them() -> No
     assert play
     assert play.finish.error is not None
     assert play.finish.error.code == "procedure_failed"
-    assert "resume was tried once at this step; there is no further upstream" in play.finish.error.message
+    assert play.finish.error.message.endswith("(all 3 attempts are spent)")
 
 
 def test_a_policy_without_retries_does_not_ask_for_a_decision_again() -> None:

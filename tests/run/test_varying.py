@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 import pytest
@@ -36,8 +37,8 @@ def test_each_retry_has_a_seed_of_its_own() -> None:
 def test_a_resume_is_like_what_failed_before_it_and_a_scaffold_is_not() -> None:
     history = [
         failed(Kind.WRONG_VALUE),
-        failed(Kind.WRONG_VALUE, Strategy.RESUME),
-        failed(Kind.WRONG_VALUE, Strategy.SCAFFOLD),
+        failed(Kind.WRONG_VALUE, Strategy.RESUME, number=1),
+        failed(Kind.WRONG_VALUE, Strategy.SCAFFOLD, number=2),
     ]
     assert tries(history, Strategy.RESUME, "3", 0) == 2
     assert tries(history, Strategy.SCAFFOLD, "3", 0) == 1
@@ -45,6 +46,22 @@ def test_a_resume_is_like_what_failed_before_it_and_a_scaffold_is_not() -> None:
     assert tries(history, Strategy.RESUME, "3", 1) == 1
     assert tries(history, Strategy.FALLBACK, "3", 1) == 0
     assert tries(history, Strategy.DECISION, "3", 0) == 0
+
+
+TRIED: Final = (Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.RESTART)
+
+
+@pytest.mark.parametrize(("last", "then"), list(product(TRIED, repeat=2)))
+@pytest.mark.parametrize("before", [[], [Strategy.RESUME], [Strategy.SCAFFOLD, Strategy.FEEDBACK]])
+def test_behind_an_equal_answer_it_only_gets_hotter(
+    last: Strategy, then: Strategy, before: list[Strategy]
+) -> None:
+    history = [failed(Kind.WRONG_VALUE, opened_at="3")]
+    for number, strategy in enumerate([*before, last], 1):
+        asked = tries(history, strategy, "3", 0)
+        history.append(failed(Kind.WRONG_VALUE, strategy, number=number, opened_at="3"))
+    history[-2] = replace(history[-2], text=history[-1].text)
+    assert tries(history, then, "3", 0) > asked
 
 
 def test_feedback_goes_on_where_a_resume_has_come_to() -> None:
@@ -98,6 +115,6 @@ def test_a_schedule_says_temperature_and_seed_of_each_try(
         number = tries(history, strategy, "3", 0)
         drawn = draws(history, strategy)
         asked.append((temperature(policy, 0.2, number), seed(policy, None, drawn)))
-        history.append(failed(Kind.WRONG_VALUE, strategy))
+        history.append(failed(Kind.WRONG_VALUE, strategy, number=len(history)))
     assert asked == list(zip(temperatures, seeds, strict=True))
     assert seed(replace(policy, vary=frozenset(Vary)), 7, 2) == 9, "the client's comes before the policy's"

@@ -13,6 +13,7 @@ from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.errors import UpstreamTimeout
 from guard.procedure.model import StepKind
+from guard.run.ladders import Action, Rung, always
 from guard.run.messages import (
     Cancelled,
     Failed,
@@ -34,6 +35,7 @@ from tests.run.procedures import DIALOGUE, GRAMMAR, LARGER, NOTE, PREFILL, aside
 
 MODEL = StepClass.MODEL_DECIDED
 TWO: Final = Votes(ahead=2, most=5)
+HANDED_ON: Final = always([Rung(Action.RESUME, 1), Action.FALLBACK])
 VOTING: Final = Policy(votes=TWO)
 BEGIN: Final = "@begin order 3fa92c\n"
 SIX: Final = ' qty = 6 <- "Six panels"\n'
@@ -176,7 +178,7 @@ def test_at_the_cap_the_most_votes_stand_and_that_is_said() -> None:
 
 
 def test_a_vote_that_violates_is_a_violation_and_no_vote() -> None:
-    play = Playbook(order(PREFILL, LARGER, policy=Policy(votes=TWO, attempts_per_step=1))) << opens()
+    play = Playbook(order(PREFILL, LARGER, policy=Policy(votes=TWO, rules=HANDED_ON))) << opens()
     play = vote(play, SIX)
     play = (
         play
@@ -187,7 +189,11 @@ def test_a_vote_that_violates_is_a_violation_and_no_vote() -> None:
         >> says(' qty = 6 <- "Sixty"\n')
         << violates(Kind.UNGROUNDED_VALUE, "1")
         << closes(Result.VIOLATION)
-        << opens(Strategy.FALLBACK, attempt=3, upstream="larger")
+        << opens(Strategy.RESUME, attempt=3)
+        >> says(' qty = 6 <- "Sixty-one"\n')
+        << violates(Kind.UNGROUNDED_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.FALLBACK, attempt=4, upstream="larger")
         >> says(SIX)
         >> ends()
         << closes(Result.DECIDED)
