@@ -41,12 +41,17 @@ _HELPED = [
 ]
 
 
+_COMPUTED = [line.replace("if sure and left > 0", "if left > 0") for line in _HELPED if "judge" not in line]
+_DECIDING = {"extract", "read", "judge", "ask", "ways"}
+
+
 @dataclass(slots=True)
 class _Writer:
     """Writes the statements of a procedure. Names by kind: what may be used at this point."""
 
     draw: st.DrawFn
     groups: bool = True  # of any order
+    decides: bool = True  # whether there is something for the model to decide
     lines: list[str] = field(default_factory=list)
     ints: list[str] = field(default_factory=lambda: ["a", "b"])
     amounts: list[str] = field(default_factory=lambda: ["c"])
@@ -156,7 +161,7 @@ class _Writer:
         if depth < 2:
             kinds += ["if", "for", "ways"] if member else ["if", "for", "ways", "while", "there"]
             kinds += ["group"] if self.groups else []
-        match self.pick(*kinds):
+        match self.pick(*(kind for kind in kinds if self.decides or kind not in _DECIDING)):
             case "whole":
                 self.assign(indent, "n", self.ints, self.whole())
             case "amount":
@@ -182,7 +187,7 @@ class _Writer:
                 self.lines.append(f"{indent}require {self.test()} else {end}")
             case "do":
                 self.assign(indent, "p", self.ints, f"do helped({self.whole(1)}, note)")
-                self.decided["sure"] = "bool"
+                self.decided |= {"sure": "bool"} if self.decides else {}
             case kind:
                 self.compound(kind, indent, depth)
 
@@ -325,7 +330,7 @@ class _Writer:
                 f"procedure made({_PARAMETERS}) -> {{ whole: int, part: decimal(2) }}",
                 *self.lines,
                 "",
-                *_HELPED,
+                *(_HELPED if self.decides else _COMPUTED),
             ]
         )
 
@@ -352,13 +357,20 @@ _DECIDED: dict[str, st.SearchStrategy[Value]] = {
 
 
 @st.composite
-def samples(draw: st.DrawFn, *, groups: bool = True, grouped: bool = False, shuffle: bool = True) -> Sample:
+def samples(
+    draw: st.DrawFn,
+    *,
+    groups: bool = True,
+    grouped: bool = False,
+    shuffle: bool = True,
+    decides: bool = True,
+) -> Sample:
     """Procedures with inputs and decisions, carried out to their end.
 
-    With `groups` some steps may be in any order, if `grouped` some are, and, unless not to `shuffle`, they come in
+    Unless it `decides`, nothing is left to the model. With `groups` some steps may be in any order, if `grouped` some are, and, unless not to `shuffle`, they come in
     another one than written.
     """
-    writer = _Writer(draw, groups)
+    writer = _Writer(draw, groups, decides)
     text = writer.procedure(grouped=grouped)
     program = _compiled(text, draw(st.sampled_from(Form)))
     small = st.integers(-9, 60)
