@@ -46,7 +46,7 @@ def test_the_client_is_told_why_nothing_more_was_tried(tmp_path: Path) -> None:
         async with running(scripted(tmp_path, WRONG, config=config)) as endpoint:
             error = (await endpoint.post(BODY)).error
             assert error["message"].endswith(
-                "the same was wrong at this step 3 times; there is no further upstream"
+                "resume was tried twice at this step; there is no further upstream"
             )
 
     run(body())
