@@ -11,7 +11,9 @@ from guard.procedure.lattice import (
     is_string,
     join,
     may_be_null,
+    places_of_type,
     required,
+    too_precise,
     type_text,
 )
 from guard.procedure.measured import (
@@ -79,9 +81,30 @@ def null_problem(expr: Expr, found: Type) -> tuple[str, str]:
     return f"{text(expr)!r} may be null here", _filled(expr, required(found))
 
 
-def advice_for(expr: Expr, given: Type, wanted: Type) -> str:
-    """Say how to make a value of a type of one that may be null or counts something else; "" otherwise."""
-    return null_advice(expr, given, wanted) or unit_advice(expr, given, wanted)
+def advice_for(expr: Expr, given: Type, wanted: Type, what: str) -> str:
+    """Say how to make a value of a type of one that may be null, counts something else or is too precise.
+
+    `what` names the input that it is given to, and where that is declared. "" otherwise.
+    """
+    return (
+        null_advice(expr, given, wanted)
+        or unit_advice(expr, given, wanted)
+        or _decimals_advice(expr, given, wanted, what)
+    )
+
+
+def _decimals_advice(expr: Expr, given: Type, wanted: Type, what: str) -> str:
+    """Say how to give a number that may have too many decimals: whole, where its input can be changed."""
+    places = places_of_type(required(wanted))
+    if places is None or not too_precise(wanted, given) or may_be_null(given):
+        return ""
+    wider = type_text(join(required(wanted), given) or given) + ("?" if may_be_null(wanted) else "")
+    return f"declare {what.format(type=wider)} to keep all decimals, or write {rounded(expr, places)}"
+
+
+def rounded(expr: Expr, places: int) -> str:
+    """Give an expression that is rounded where it stands."""
+    return f"round({text(expr)}, {places})" if places else f"round({text(expr)})"
 
 
 def null_advice(expr: Expr, given: Type, wanted: Type) -> str:

@@ -9,7 +9,7 @@ from guard.procedure.doubt import is_known
 from guard.procedure.expression import infer
 from guard.procedure.lattice import depth, is_empty, is_number, join, required, type_text
 from guard.procedure.listing import walk
-from guard.procedure.model import Assign, Do, Extract, For, If, Invoke, Judge, Procedure, Step
+from guard.procedure.model import Assign, Do, Extract, For, If, Invoke, Judge, Procedure, Return, Step
 from guard.procedure.nodes import ListOf
 from guard.procedure.presence import NOTHING, Paths, presence
 from guard.procedure.scope import Scope
@@ -37,11 +37,11 @@ def types_of(procedure: Procedure, outer: Scope, doubtful: frozenset[str], fault
     return _Typing(procedure, outer, doubtful).solve(faults)
 
 
-def given_type(step: Assign, found: Type | None) -> Type | None:
-    """Give the type of an assignment's value from that of its expression."""
+def given_type(step: Assign | Return, found: Type | None) -> Type | None:
+    """Give the type of what an assignment keeps, or a return answers, from that of its expression."""
     if step.places is None or not (found is None or is_number(found)):
         return found
-    return with_unit(DecimalType(step.places) if step.places else IntType(), unit_of(found))
+    return with_unit(DecimalType(step.places) if step.places > 0 else IntType(), unit_of(found))
 
 
 def given(step: Step, scope: Scope) -> Type | None:

@@ -86,26 +86,33 @@ def _measure(
 
 def check_call(
     step: Do, procedures: Mapping[str, Procedure], given: Sequence[Type | None], faults: Faults
-) -> None:
-    """Report a procedure that is not there, and arguments that it does not take. `given` are their types."""
+) -> bool:
+    """Report a procedure that is not there, and arguments that it does not take; whether there are none.
+
+    `given` are the types of the arguments.
+    """
     callee = procedures.get(step.procedure)
     if callee is None:
         if step.procedure not in faults.doubtful:
             advice = suggestion(step.procedure, procedures)
             faults(step.at, f"there is no procedure {step.procedure!r} in this file", advice)
-        return
+        return False
     if len(given) != len(callee.parameters):
         wanted = ", ".join(f"{one.name}: {type_text(one.type)}" for one in callee.parameters)
         message = f"procedure {callee.name!r} takes ({wanted}), {len(given)} given"
         faults(step.at, message, f"write it as do {callee.name}({wanted})")
-        return
+        return False
+    fits = True
     for parameter, argument, found in zip(callee.parameters, step.arguments, given, strict=True):
         if found is not None and not takes(parameter.type, found):
             _misfit(callee, parameter, argument, found, faults)
+            fits = False
+    return fits
 
 
 def _misfit(callee: Procedure, parameter: Parameter, argument: Expr, found: Type, faults: Faults) -> None:
     wanted = type_text(parameter.type)
     message = f"{parameter.name!r} of procedure {callee.name!r} is {wanted}"
-    advice = advice_for(argument, found, parameter.type) or f"give it {wanted}"
+    where = f"{parameter.name}: {{type}} in procedure {callee.name}"
+    advice = advice_for(argument, found, parameter.type, where) or f"give it {wanted}"
     faults(argument.at, f"{message}, {text(argument)!r} is {kind_text(found)}", advice)

@@ -33,6 +33,7 @@ from guard.procedure.values import speller
 SHOWN_PLACES: Final = 10  # of a number carried exactly whose decimals never end and whose type sets none
 
 Key = tuple[str | int, ...]
+Watch = Callable[[str, Key, Any], None]  # is told a step's number, the place in its line, and the value
 Finish = Callable[[Any], tuple[Value, Value]]  # from what an expression gives to what is carried and shown
 
 
@@ -102,6 +103,18 @@ class Body:
     tail: str
     plain: Plain | None = None
 
+    def watched(self, watch: Watch, number: str) -> Body:
+        """Give the same for a step that tells every value before it is rounded."""
+
+        def told(leaf: Leaf) -> Leaf:
+            def finish(value: Any) -> tuple[Value, Value]:
+                watch(number, leaf.key, value)
+                return leaf.finish(value)
+
+            return replace(leaf, finish=finish)
+
+        return Body(tuple(map(told, self.leaves)), self.tail)
+
     def read(self, text: str, value: Value, /) -> tuple[Cell, ...]:
         """Give the cell of a line that was written the plain way, of the text behind its head."""
         leaf = self.leaves[0]
@@ -139,7 +152,8 @@ def body(expr: Expr, type: Type, scope: Scope, form: Form, rule: Rule | None = N
             lead = ""
     match leaves:
         case [Leaf(key=(), symbol=None, expression=expression, bare=bool(bare))]:
-            return Body(tuple(leaves), lead, plain(expression, type, bare=bare))
+            whole = rule.places is None or rule.places >= 0  # which leaves a whole number as it is
+            return Body(tuple(leaves), lead, plain(expression, type, bare=bare) if whole else None)
         case _:
             return Body(tuple(leaves), lead)
 

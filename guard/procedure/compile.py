@@ -13,7 +13,7 @@ from guard.procedure.alternatives import OneOfStep
 from guard.procedure.bindings import known_in
 from guard.procedure.blocks import Block, BranchStep, DoStep, LoopStep, RequireStep, WhileStep
 from guard.procedure.blocks import Step as Compiled
-from guard.procedure.cells import Rule, argument, body
+from guard.procedure.cells import Body, Rule, Watch, argument, body
 from guard.procedure.clock import zone_of
 from guard.procedure.evaluate import call_shown, compiled
 from guard.procedure.execute import Program
@@ -64,10 +64,13 @@ def compile_program(
     types: Mapping[str, Type],
     callees: Mapping[str, Program] | None = None,
     form: Form = Form.WORK,
+    *,
+    watch: Watch | None = None,
 ) -> Program:
     """Compile a procedure that has been found valid; `types` has the type of each of its variables.
 
     `callees` are the procedures that its steps carry out, compiled before for the same form of the trace.
+    `watch` is told the values that it computes, before they are rounded.
     """
     callees = callees or {}
     variables = {parameter.name: parameter.type for parameter in procedure.parameters} | dict(types)
@@ -76,7 +79,7 @@ def compile_program(
     tables = {name: bare_table(table) for name, table in module.tables.items()}
     scope = Scope(plain, tables, module.numbers)
     known = known_in(procedure, replace(scope, procedures=module.procedures, tools=module.tools))
-    compiler = _Compiler(scope, bare(procedure.result), _limits(procedure), callees, form, known)
+    compiler = _Compiler(scope, bare(procedure.result), _limits(procedure), callees, form, known, watch)
     steps = list(walk(procedure.body))
     return Program(
         name=procedure.name,
@@ -211,6 +214,7 @@ class _Compiler:
     callees: Mapping[str, Program]
     form: Form
     known: Mapping[str, Paths]  # in front of each step: what is not null there
+    watch: Watch | None = None
 
     def block(self, steps: Iterable[Step], base: str) -> Block:
         """Compile a block; `base` is the number of the loop around it with a dot, or ""."""
@@ -260,8 +264,11 @@ class _Compiler:
     def _assign(self, step: Assign, base: str) -> AssignStep:
         type = self.scope.variables[step.target]  # noqa: A001
         assert type is not None
+        return AssignStep(_place(step, base), step.target, type, self._body(step, type))
+
+    def _body(self, step: Assign | Return, type: Type) -> Body:  # noqa: A002
         right = body(step.expression, type, self.scope, self.form, Rule(step.places, step.rounding))
-        return AssignStep(_place(step, base), step.target, type, right)
+        return right if self.watch is None else right.watched(self.watch, step.number)
 
     def _do(self, step: Do, base: str) -> DoStep:
         callee = self.callees[step.procedure]
@@ -319,9 +326,8 @@ class _Compiler:
 
     def _end(self, step: End, base: str) -> ReturnStep | RefuseStep:
         match step:
-            case Return(expression=expression):
-                right = body(expression, self.result, self.scope, self.form)
-                return ReturnStep(_place(step, base), self.result, right)
+            case Return():
+                return ReturnStep(_place(step, base), self.result, self._body(step, self.result))
             case Deny(text=message):
                 return RefuseStep(_place(step, base), message, EndKind.DENY)
             case Escalate(text=message):

@@ -72,7 +72,7 @@ class Program:
     module: Module
     form: Form  # of the trace
     zone: str | None
-    compiled_for: Callable[[Mapping[str, Program], Form], Program]  # the same, with such callees, for a form
+    compiled_for: Callable[..., Program]  # the same, with such callees, for a form, watched or not
     largest: int  # steps of the largest run that its text allows
     extent: Extent = CEILING  # how far an execution may go
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from guard.procedure.advice import CALLED, advice_for, instead, meant, null_problem, nulls_left_out
 from guard.procedure.compared import compared, compared_null
+from guard.procedure.exact import places_of_share
 from guard.procedure.faults import suggestion
 from guard.procedure.lattice import (
     is_number,
@@ -18,6 +19,7 @@ from guard.procedure.lattice import (
     kind_text,
     may_be_null,
     most_places,
+    places_of_type,
     required,
     takes,
     type_text,
@@ -211,9 +213,7 @@ class _Inference:
         fits, unit = arithmetic_unit(expr, left, right, self.problems)
         if expr.op in {"/", "div", "mod"} and isinstance(expr.right, Literal) and expr.right.value == 0:
             self.problems(expr.right.at, "division by zero", "write another divisor")
-        alone = expr.op == "/" and is_one(expr.right)
-        plain = bare(left) if alone else arithmetic_type(expr.op, bare(left), bare(right))
-        return with_unit(plain, unit) if fits else None
+        return with_unit(_calculated(expr, bare(left), bare(right)), unit) if fits else None
 
     def _comparison(self, expr: Comparison, scope: Scope) -> Type | None:
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
@@ -332,7 +332,12 @@ class _Inference:
         for parameter, argument, given in zip(table.parameters, expr.arguments, types, strict=True):
             if given is not None and not _may_look_up(parameter.type, given):
                 message = f"{parameter.name!r} of table {table.name!r} is {type_text(parameter.type)}"
-                advice = advice_for(argument, given, parameter.type) or f"give it {type_text(parameter.type)}"
+                advice = (
+                    advice_for(
+                        argument, given, parameter.type, f"{parameter.name}: {{type}} in table {table.name}"
+                    )
+                    or f"give it {type_text(parameter.type)}"
+                )
                 self.problems(argument.at, f"{message}, {text(argument)!r} is {kind_text(given)}", advice)
 
     def _aggregate(self, expr: Aggregate, scope: Scope) -> Type | None:
@@ -396,11 +401,23 @@ def _present(expr: Name | FieldOf, found: Type | None, scope: Scope) -> Type | N
 
 
 def _may_look_up(parameter: Type, given: Type) -> bool:
-    # The decimals of a column bound nothing: every number has its place between the ends of a row.
-    if isinstance(required(parameter), DecimalType | PercentType) and is_number(required(given)):
-        one_unit = unit_of(required(parameter)) == unit_of(required(given))
-        return one_unit and (may_be_null(parameter) or not may_be_null(given))
+    column, number = required(parameter), required(given)
+    # A column of open decimals takes every number: each has its place between the ends of a row.
+    if is_number(column) and is_number(number) and places_of_type(column) is None:
+        there = may_be_null(parameter) or not may_be_null(given)
+        return there and unit_of(column) == unit_of(number)
     return takes(parameter, given)
+
+
+def _calculated(expr: Arithmetic, left: Type, right: Type) -> Type:
+    """Give the type of a calculation; a division by some constants has an end of decimals."""
+    if expr.op == "/" and is_one(expr.right):
+        return left
+    more = places_of_share(expr)
+    if more is None:
+        return arithmetic_type(expr.op, left, right)
+    places = most_places(left)
+    return DecimalType(None if places is None else places + more)
 
 
 def arithmetic_type(op: str, left: Type, right: Type) -> Type:

@@ -26,7 +26,7 @@ _ROW: Final = "=>"
 _GLUED: Final = frozenset({".", ".."})
 _TIGHT_BEFORE: Final = frozenset({")", "]", ",", ":", "?"})
 _TIGHT_BEHIND: Final = frozenset({"(", "["})
-_SIGNED: Final = frozenset({"negate", "minus_number", "minus_percent"})
+_SIGNED: Final = frozenset({"negate", "minus_number", "minus_percent", "places_left"})
 _CALLED: Final = frozenset({"call", "aggregate"})
 
 

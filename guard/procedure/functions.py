@@ -145,23 +145,26 @@ def _length(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  #
 
 def _rounded(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
     # The second argument is a constant: the number of decimals is part of the result's type.
-    places = places_given(arguments[1:])
+    places = places_given(arguments[1:], least=-MOST_PLACES)
     if len(types) != 2 or not is_number(types[0]) or places is None:
         return None
-    return DecimalType(places)
+    return IntType() if places < 0 else DecimalType(places)
 
 
-def places_given(arguments: Sequence[Expr]) -> int | None:
-    """Give the number of decimals that one argument says, None where it is no constant for that."""
+def places_given(arguments: Sequence[Expr], least: int = 0) -> int | None:
+    """Give the number of decimals that one argument says, None where it is no constant for that.
+
+    Below 0 it counts the digits left of the point that are rounded away.
+    """
     match arguments:
-        case [Literal(int(places), IntType())] if 0 <= places <= MOST_PLACES:
+        case [Literal(int(places), IntType())] if least <= places <= MOST_PLACES:
             return places
         case _:
             return None
 
 
 def _to(rounding: Rounding) -> Apply:
-    """Round in one way whatever the procedure's is, to a whole number or to so many decimals."""
+    """Round in one way whatever the procedure's is: to a whole number, or to so many decimals."""
 
     def apply(values: Sequence[Any], _: Rounding) -> Value:
         number, *places = values
@@ -226,10 +229,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "any": Function(signature="any(conditions)", apply=lambda values, _: any(values), over=_bool_over),
     "abs": Function(signature="abs(number)", apply=lambda values, _: abs(values[0]), fixed=_same_number),
     "floor": Function(
-        signature="floor(number), or floor(number, decimals)", apply=_to(Rounding.FLOOR), fixed=_whole
+        signature="floor(number), or floor(number, decimals)",
+        apply=_to(Rounding.FLOOR),
+        fixed=_whole,
     ),
     "ceil": Function(
-        signature="ceil(number), or ceil(number, decimals)", apply=_to(Rounding.CEILING), fixed=_whole
+        signature="ceil(number), or ceil(number, decimals)",
+        apply=_to(Rounding.CEILING),
+        fixed=_whole,
     ),
     "round": Function(
         signature="round(number, decimals), or round(number)",

@@ -305,19 +305,16 @@ def _end(at: Stumble) -> Finding | None:
         return Finding(at.span, "an escalate gives its reason as a text in quotes", 'write escalate "..."')
     if at.before == "RETURN" and at.ends:
         return Finding(at.span, "a return gives a value", "write return and the result: return net + tax")
-    if at.first == "RETURN" and at.kind == "TO":
-        advice = "round in a step before: total = ... to 2, then return total"
-        return Finding(at.span, "a return does not round", advice)
     return None
 
 
 def _rounding(at: Stumble) -> Finding | None:
     """`to` without a number of decimals."""
-    if at.before == "TO" and at.accepts == {"NUMBER"}:
+    if at.before == "TO" and at.accepts == {"NUMBER", "MINUS"}:
         return Finding(
             at.span,
             f"behind to stands a number of decimals, found {at.found}",
-            "write to 2, or to 0 for a whole number",
+            "write to 2, to 0 for a whole number, or to -2 for hundreds",
         )
     return None
 

@@ -215,6 +215,28 @@ def takes(target: Type, given: Type) -> bool:
             return join(target, given) == target
 
 
+def places_of_type(type_: Type) -> int | None:
+    """Give the decimals that a type of numbers has at most; None where it sets none."""
+    match type_:
+        case IntType():
+            return 0
+        case DecimalType(places):
+            return places
+        case _:
+            return None
+
+
+def too_precise(wanted: Type, found: Type) -> bool:
+    """Whether nothing but its decimals keeps a number from being of a type."""
+    match required(wanted), required(found):
+        case IntType(unit) | DecimalType(int(), unit), IntType(other) | DecimalType(_, other):
+            return unit == other and not takes(required(wanted), required(found))
+        case IntType(None) | DecimalType(int(), None), PercentType():
+            return True
+        case _:
+            return False
+
+
 def type_text(type: Type) -> str:  # noqa: A002
     """Give a type as it is written: `list of Line`, `"DE" or "AT"`, `{ net: decimal(2) }`."""
     match type:

@@ -160,7 +160,7 @@ def statement(step: Assign | Do | Extract | Judge | For | While | Require | Chec
         case Check(condition=condition):
             return f"check {text(condition)}"
         case Return(expression=expression):
-            return f"return {text(expression)}"
+            return f"return {text(expression)}{_rounding(step)}"
         case Deny(text=message):
             return f"deny {_quoted(message)}"
         case Escalate(text=message):
@@ -171,7 +171,7 @@ def _branch(branch: Branch) -> str:
     return branch.keyword if branch.condition is None else f"{branch.keyword} {text(branch.condition)}"
 
 
-def _rounding(step: Assign) -> str:
+def _rounding(step: Assign | Return) -> str:
     if step.places is None:
         return ""
     return f" to {step.places}" + (f" {step.rounding.value}" if step.rounding is not None else "")
@@ -364,7 +364,7 @@ def rule_text(rule: Always) -> str:
 def _rounds(procedure: Procedure, module: Module) -> bool:
     steps = _steps(procedure, module)
     return bool(ROUNDING & called(procedure, module)) or any(
-        isinstance(step, Assign) and step.places is not None for step in steps
+        isinstance(step, Assign | Return) and step.places is not None for step in steps
     )
 
 

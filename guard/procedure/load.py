@@ -16,6 +16,7 @@ from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
 from guard.procedure.faults import Faults, quoted
 from guard.procedure.imports import MAX_CHAIN, MAX_FILES, Files, Imported, chain, resolved, text_of
+from guard.procedure.losses import Losses
 from guard.procedure.plainly import plainly
 from guard.procedure.syntax import Reading, read
 from guard.procedure.terms import Node, token, tree
@@ -160,7 +161,9 @@ class _Loading:
 
     def _judge(self, unit: _Unit, module: Module, reading: Reading) -> None:
         unit.module = module
-        found, unit.types = validate(unit.source, module, Doubt(tuple(reading.mended), unit.doubtful))
+        found, unit.types = validate(
+            unit.source, module, Doubt(tuple(reading.mended), unit.doubtful), sound=not unit.errors
+        )
         unit.problems += found
 
     def _imports(self, unit: _Unit, root: Node, faults: Faults) -> Imported | None:
@@ -227,7 +230,8 @@ def _try_example(program: Program, faults: Faults) -> None:
     """Execute a program's example; where that does not come to an end, the example is wrong."""
     if program.example is None or program.tool_steps:  # there are no results of its calls
         return
-    at = program.example.at
+    at, losses = program.example.at, Losses(program)
+    program = losses.watched()
     try:
         _, ending = reference(program, program.example_inputs or {}, program.example_decisions or {})
     except RequestError as error:
@@ -239,6 +243,7 @@ def _try_example(program: Program, faults: Faults) -> None:
             f"the example fails at step {ending.path}: {ending.reason}",
             "change its inputs or decisions, or the step",
         )
+    losses.warn(faults)
 
 
 def _refusal(units: Iterable[_Unit]) -> ProcedureError:

@@ -40,7 +40,7 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assign:
-    """`target = expression [to places [rounding]]`."""
+    """`target = expression [to places [rounding]]`; places below 0 are those left of the point."""
 
     number: str
     target: str
@@ -236,10 +236,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return:
-    """`return expression`: an end with an answer."""
+    """`return expression [to places [rounding]]`: an end with an answer."""
 
     number: str
     expression: Expr
+    places: int | None = None
+    rounding: Rounding | None = None
     label: str | None = None
     at: Span = place()
 

@@ -235,6 +235,13 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return tuple(value for _, value in fields)
 
 
+def within(expr: Expr) -> Iterator[Expr]:
+    """Give an expression and all that it is made of."""
+    yield expr
+    for part in parts(expr):
+        yield from within(part)
+
+
 def names(expr: Expr) -> Iterator[Name]:
     """Find every variable that an expression mentions from outside: those it binds itself left out."""
     match expr:

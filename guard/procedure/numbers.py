@@ -44,7 +44,13 @@ def parse_number(text: str) -> Number | None:
 
 
 def round_to(value: Number, places: int, rounding: Rounding) -> Number:
-    """Give the nearest number of so many decimals; `rounding` decides between the two neighbours."""
+    """Give the nearest number of so many decimals; `rounding` decides between the two neighbours.
+
+    Places below 0 are those left of the point: -2 gives hundreds, as an `int`.
+    """
+    if places < 0:
+        unit = int(10**-places)
+        return int(round_to(Fraction(value, unit), 0, rounding)) * unit
     if isinstance(value, int):
         return value
     numerator, denominator, scale = value.numerator, value.denominator, 10**places
@@ -60,6 +66,8 @@ def _whole(numerator: int, denominator: int, rounding: Rounding) -> int:
     match rounding:
         case Rounding.HALF_UP:
             return below + (tie > 0 or (tie == 0 and numerator > 0))
+        case Rounding.HALF_DOWN:
+            return below + (tie > 0 or (tie == 0 and numerator < 0))
         case Rounding.HALF_EVEN:
             return below + (tie > 0 or (tie == 0 and below % 2 == 1))
         case Rounding.DOWN:

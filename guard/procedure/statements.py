@@ -31,6 +31,7 @@ from guard.procedure.model import (
 )
 from guard.procedure.nodes import Expr
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
+from guard.procedure.types import Rounding
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -143,8 +144,9 @@ class Statements:
                 return self._end(node, number, label)
 
     def _assign(self, node: Node, number: str, label: str | None) -> Assign:
-        target, expression, places, mode = parts(node)
+        target, expression, *rounding = parts(node)
         name = self.terms.name(target, "a value")
+        places, mode = self._rounding(*rounding)
         if label is not None and name in SIMPLE_TYPES:
             self.faults(
                 span(token(target)),
@@ -155,13 +157,20 @@ class Statements:
             number=number,
             target=name,
             expression=self.terms.expression(expression),
-            places=None
-            if places is None
-            else count(token(places), 0, constants.MAX_PLACES, "decimal places", self.faults),
-            rounding=None if mode is None else rounding_named(token(mode), self.faults),
+            places=places,
+            rounding=mode,
             label=label,
             at=span(node),
         )
+
+    def _rounding(self, places: Part, mode: Part) -> tuple[int | None, Rounding | None]:
+        """Read `to places mode`, as far as a step has it."""
+        if places is None:
+            return None, None
+        node = tree(places)
+        digits = count(token(node.children[0]), 0, constants.MAX_PLACES, "decimal places", self.faults)
+        named = None if mode is None else rounding_named(token(mode), self.faults)
+        return (-digits if node.data == "places_left" else digits), named
 
     def _decision(self, node: Node, number: str, label: str | None) -> Extract | Judge:
         target, type_, sources, *clauses = parts(node)
@@ -276,8 +285,16 @@ class Statements:
 
     def _end(self, node: Node, number: str, label: str | None) -> End:
         if node.data == "return":
-            expression = self.terms.expression(node.children[0])
-            return Return(number=number, expression=expression, label=label, at=span(node))
+            expression, *rounding = parts(node)
+            places, mode = self._rounding(*rounding)
+            return Return(
+                number=number,
+                expression=self.terms.expression(expression),
+                places=places,
+                rounding=mode,
+                label=label,
+                at=span(node),
+            )
         text = constants.unescaped(token(node.children[0]), self.faults)
         kind = Escalate if node.data == "escalate" else Deny
         return kind(number=number, text=text, label=label, at=span(node))

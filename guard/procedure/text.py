@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
+from guard.procedure.faults import CUT, quoted
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
@@ -83,6 +84,14 @@ def text(expr: Expr, least: int = CHOICE) -> str:
     """Give the canonical text of an expression, in parentheses where it binds less tightly than `least`."""
     written = _text(expr)
     return written if binding(expr) >= least else f"({written})"
+
+
+def cut(expr: Expr, *, bare: bool = False) -> str:
+    """Give an expression for a message: in quotation marks and cut; `bare` for advice, as it is or dots."""
+    spelt = text(expr)
+    if bare or isinstance(expr, Literal):
+        return "..." if len(spelt) > CUT else spelt
+    return quoted(spelt)
 
 
 def _text(expr: Expr) -> str:

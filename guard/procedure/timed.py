@@ -65,7 +65,7 @@ def shift_type(expr: Shift, moment: Type | None, amount: Type | None, problems: 
 
 def _amount(expr: Shift, amount: Type, problems: Problems) -> None:
     message = f"the number of {expr.unit} is a whole number, {text(expr.amount)!r} is {kind_text(amount)}"
-    rounded = f"round it in a step before: n = {text(expr.amount)} to 0"
+    rounded = f"write round({text(expr.amount)}), or floor or ceil instead of round"
     problems(expr.amount.at, message, rounded if is_number(amount) else f"write a number of {expr.unit}")
 
 

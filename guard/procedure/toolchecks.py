@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from guard.procedure.advice import advice_for
 from guard.procedure.expression import infer
 from guard.procedure.faults import Faults, quoted, suggestion
 from guard.procedure.lattice import kind_text, takes, type_text
@@ -52,7 +53,10 @@ def _use(step: Invoke | Confirm, scope: Scope, faults: Faults) -> None:
     for parameter, argument, found in zip(tool.parameters, step.arguments, given, strict=True):
         if found is not None and not takes(parameter.type, found):
             message = f"{parameter.name!r} of tool {tool.name!r} is {type_text(parameter.type)}"
-            advice = f"give it {type_text(parameter.type)}"
+            where = f"{parameter.name}: {{type}} in tool {tool.name}"
+            advice = (
+                advice_for(argument, found, parameter.type, where) or f"give it {type_text(parameter.type)}"
+            )
             faults(argument.at, f"{message}, {quoted(text(argument))} is {kind_text(found)}", advice)
     if isinstance(step, Invoke) and step.target is None and tool.effect is Effect.READS:
         faults.warning(step.at, f"nothing keeps what {tool.name!r} reads", f"write x = call {tool.name}(...)")

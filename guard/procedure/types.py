@@ -149,9 +149,10 @@ Value = bool | int | Fraction | date | datetime | str | Null | tuple["Value", ..
 
 
 class Rounding(StrEnum):
-    """How `to n` decides between its two neighbours."""
+    """How `to n` decides between the two neighbours of a number."""
 
     HALF_UP = "half_up"  # away from zero on a tie
+    HALF_DOWN = "half_down"  # towards zero on a tie
     HALF_EVEN = "half_even"
     DOWN = "down"  # towards zero
     UP = "up"  # away from zero

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from guard.procedure.advice import null_advice, null_problem
 from guard.procedure.bindings import given_type, known_in, target_span, types_of
 from guard.procedure.callees import check_call, check_nesting
 from guard.procedure.clock import check_clock
+from guard.procedure.decimals import Examples
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain, is_known
 from guard.procedure.examples import check_default, check_example
-from guard.procedure.expression import conversions, infer
-from guard.procedure.faults import CUT, Faults, quoted, suggestion
+from guard.procedure.expression import infer
+from guard.procedure.faults import Faults, suggestion
 from guard.procedure.flow import check_flow
-from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, type_text
-from guard.procedure.library import PASSING
+from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, too_precise, type_text
 from guard.procedure.listing import expressions, walk
 from guard.procedure.measured import unit_advice
 from guard.procedure.model import (
@@ -43,28 +43,22 @@ from guard.procedure.model import (
 from guard.procedure.nodes import (
     Aggregate,
     Arithmetic,
-    Call,
     Choose,
     Expr,
     ListOf,
     Literal,
-    Name,
-    Negate,
     RecordOf,
-    parts,
+    within,
 )
-from guard.procedure.plainly import unitless
 from guard.procedure.presence import Paths
 from guard.procedure.rules import check_rules
 from guard.procedure.scope import Scope
 from guard.procedure.tables import check_table
-from guard.procedure.text import binding, text
+from guard.procedure.text import binding, cut, text
 from guard.procedure.toolchecks import check_tool_step, check_tools
 from guard.procedure.types import (
     BoolType,
-    DecimalType,
     EnumType,
-    IntType,
     ListType,
     OptionalType,
     PercentType,
@@ -73,24 +67,28 @@ from guard.procedure.types import (
     TextType,
     Type,
 )
+from guard.procedure.unrounded import Need, Result, Uses, settle, unrounded, unrounded_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from guard.errors import Problem
+    from guard.procedure.cells import Key
     from guard.source import Source, Span
 
 
 def validate(
-    source: Source, module: Module, doubt: Doubt = CERTAIN
+    source: Source, module: Module, doubt: Doubt = CERTAIN, *, sound: bool = True
 ) -> tuple[list[Problem], dict[str, dict[str, Type]]]:
     """Give what is wrong with a module, and for each procedure the type of each name.
 
-    Problems include warnings. A name that has no type is left out; there is a problem then.
+    Problems include warnings. A name that has no type is left out; there is a problem then. `sound` says that
+    nothing was found wrong with the text before.
     """
     tables = {name: table for name, table in module.tables.items() if is_certain(table)}
     faults = Faults(source, doubt.names | (module.tables.keys() - tables.keys()))
     types: dict[str, dict[str, Type]] = {}
+    needs: dict[str, list[Need]] = {}
     for name in module.own_tables.keys() & tables.keys():
         check_table(tables[name], faults)
     for procedure in module.own_procedures.values():
@@ -101,7 +99,9 @@ def validate(
         if not faulty:
             check_flow(procedure, scope, faults)
         faults.join(clashes)
-        _Procedure(procedure, scope, faults).check()
+        checked = _Procedure(procedure, scope, faults, Uses(procedure))
+        checked.check()
+        needs[procedure.name] = checked.needs
         types[procedure.name] = {name: found for name, found in scope.variables.items() if found is not None}
     check_clock(module, faults)
     check_nesting(module, faults)
@@ -111,6 +111,11 @@ def validate(
     for example in module.examples.values():
         if example.procedure not in doubt.names:
             check_example(example, module, doubt, faults)
+    sound = sound and not any(problem.severity == "error" for problem in faults.problems)
+    examples = Examples(module, types, sound)
+    for name, found in needs.items():
+        values = examples.values(module.procedures[name]) if found else {}
+        settle(found, values, module.numbers.rounding, faults)
     return faults.problems, types
 
 
@@ -119,6 +124,8 @@ class _Procedure:
     procedure: Procedure
     scope: Scope
     faults: Faults
+    uses: Uses
+    needs: list[Need] = field(default_factory=list)
 
     def check(self) -> None:
         labels: dict[str, Step] = {}
@@ -158,9 +165,10 @@ class _Procedure:
                 self._assign(step)
             case Do(arguments=arguments):
                 given = [infer(argument, self.scope, self.faults) for argument in arguments]
-                check_call(step, self.scope.procedures, given, self.faults)
-                if not self.scope.numbers.carry_exact:
-                    self._undivided(arguments)
+                fits = check_call(step, self.scope.procedures, given, self.faults)
+                if fits and not self.scope.numbers.carry_exact:
+                    for argument in arguments:
+                        self.needs.extend(unrounded_argument(argument, step.number, self.scope))
             case Invoke() | Confirm() | Say():
                 check_tool_step(step, self.scope, self.faults)
             case Extract() | Judge():
@@ -177,8 +185,8 @@ class _Procedure:
                 self._condition(condition, "behind check")
             case AnyOrder() | OneOf():
                 pass  # what is in them are steps of their own
-            case Return(expression=expression):
-                self._result(expression, self.procedure.result)
+            case Return():
+                self._return(step)
             case Deny(text=reason):
                 if not reason.strip():
                     self.faults(
@@ -198,40 +206,23 @@ class _Procedure:
         found = infer(step.expression, self.scope, self.faults)
         if found is None:
             return
-        if step.places is not None and may_be_null(found):
-            self.faults(step.expression.at, *null_problem(step.expression, found))
-        elif step.places is not None and not is_number(found):
-            self.faults(
-                step.expression.at,
-                f"only numbers can be rounded, {_cut(step.expression)} is {kind_text(found)}",
-                "leave to and what follows out",
-            )
+        if step.places is not None and not is_number(found):
+            self._unroundable(step.expression, found)
         elif isinstance(found, TextType):
             self.faults(
                 step.expression.at,
-                f"{_cut(step.expression)} is a text, which stays where it is",
+                f"{cut(step.expression)} is a text, which stays where it is",
                 f"read from it: extract {step.target}: string from {text(step.expression)}",
             )
-        elif given_type(step, found) is found and not self.scope.numbers.carry_exact:
-            self._unrounded(step)
+        elif step.places is None and not self.scope.numbers.carry_exact:
+            self.needs.extend(unrounded(step, self.scope, self.uses))
 
-    def _undivided(self, arguments: Sequence[Expr]) -> None:
-        for quotient in (part for argument in arguments for part in _quotients(argument)):
-            advice = f"round it in a step before: share = {text(quotient)} to 2"
-            self.faults(
-                quotient.at, "the result of / is not rounded, it may have decimals without end", advice
-            )
-
-    def _unrounded(self, step: Assign) -> None:
-        plain = unitless(step.expression, conversions(step.expression, self.scope))
-        quotient = next(_quotients(plain), None)
-        if quotient is None:
+    def _unroundable(self, expression: Expr, found: Type) -> None:
+        if may_be_null(found):
+            self.faults(expression.at, *null_problem(expression, found))
             return
-        if isinstance(step.expression, ListOf | RecordOf):
-            advice = f"round it in a step before: share = {text(quotient)} to 2"
-        else:
-            advice = f"write {step.target} = {text(step.expression)} to 2"
-        self.faults(quotient.at, "the result of / is not rounded, it may have decimals without end", advice)
+        message = f"only numbers can be rounded, {cut(expression)} is {kind_text(found)}"
+        self.faults(expression.at, message, "leave to and what follows out")
 
     def _decision(self, step: Extract | Judge) -> None:
         if step.where is not None:
@@ -260,7 +251,7 @@ class _Procedure:
             else "write a comparison"
         )
         self.faults(
-            condition.at, f"a condition stands {where}, {_cut(condition)} is {kind_text(found)}", advice
+            condition.at, f"a condition stands {where}, {cut(condition)} is {kind_text(found)}", advice
         )
 
     def _items(self, items: Expr) -> None:
@@ -270,35 +261,54 @@ class _Procedure:
         elif found is not None and not isinstance(found, ListType):
             self.faults(
                 items.at,
-                f"a loop goes through a list, {_cut(items)} is {type_text(found)}",
+                f"a loop goes through a list, {cut(items)} is {type_text(found)}",
                 "loop over a list",
             )
 
-    def _result(self, expression: Expr, wanted: Type) -> None:
+    def _return(self, step: Return) -> None:
+        wanted = self.procedure.result
+        if step.places is None or wanted == MYSTERY:
+            self._result(step, step.expression, wanted, ())
+            return
+        found = infer(step.expression, self.scope, self.faults)
+        given = given_type(step, found)
+        if found is not None and not is_number(found):
+            self._unroundable(step.expression, found)
+        elif given is not None and not takes(wanted, given):
+            self._misfit(step, step.expression, wanted, given, ())
+
+    def _result(self, step: Return, expression: Expr, wanted: Type, key: Key) -> None:
+        """Check a part of a result, which `key` leads to."""
         match expression, wanted:
             case _, _ if wanted == MYSTERY:
                 infer(expression, self.scope, self.faults)
             case RecordOf() | ListOf((_, *_)), OptionalType(item):
-                self._result(expression, item)
+                self._result(step, expression, item, key)
             case RecordOf(), RecordType():
-                self._fields(expression, wanted)
+                self._fields(step, expression, wanted, key)
             case Choose(condition, then, otherwise), _:
                 self._condition(condition, "behind if")
                 for arm, holds in ((then, True), (otherwise, False)):
-                    replace(self, scope=self.scope.where(condition, holds=holds))._result(arm, wanted)  # noqa: SLF001 (its own kind)
+                    inner = replace(self, scope=self.scope.where(condition, holds=holds))
+                    inner._result(step, arm, wanted, key)  # noqa: SLF001 (its own kind)
             case ListOf(items), ListType(item):
-                for part in items:
-                    self._result(part, item)
+                for index, part in enumerate(items):
+                    self._result(step, part, item, (*key, index))
             case _:
                 found = infer(expression, self.scope, self.faults)
                 if found is not None and not takes(wanted, found):
-                    self._misfit(expression, wanted, found)
+                    self._misfit(step, expression, wanted, found, key)
+                elif found is not None and not self.scope.numbers.carry_exact:
+                    self.needs.extend(self._as_result(step).endless(expression, key))
 
-    def _fields(self, record: RecordOf, wanted: RecordType) -> None:
+    def _as_result(self, step: Return) -> Result:
+        return Result(step, self.uses, self.scope, lambda at: self.faults.source.position(at.start)[0])
+
+    def _fields(self, step: Return, record: RecordOf, wanted: RecordType, key: Key) -> None:
         types = {field.name: field.type for field in wanted.fields}
         for name, value in record.fields:
             if name in types:
-                self._result(value, types[name])
+                self._result(step, value, types[name], (*key, name))
             else:
                 at = target_span(self.faults.source.text, record.at, name)
                 self.faults(at, f"the result has no field {name!r}", suggestion(name, types))
@@ -307,25 +317,28 @@ class _Procedure:
             listed = ", ".join(map(repr, missing))
             self.faults(record.at, f"the result lacks {listed}", f"add {missing[0]}: ... to it")
 
-    def _misfit(self, expression: Expr, wanted: Type, found: Type) -> None:
-        at, what = expression.at, _cut(expression)
+    def _misfit(self, step: Return, expression: Expr, wanted: Type, found: Type, key: Key) -> None:
+        at, what = expression.at, cut(expression)
         if advice := null_advice(expression, found, wanted):
             change = f"or write {type_text(wanted)}? behind ->" if wanted == self.procedure.result else ""
             message = f"the result is {type_text(wanted)}, {what} may be null here"
             self.faults(at, message, f"{advice}, {change}" if change else advice)
             return
+        match expression, wanted, found:
+            case _ if too_precise(wanted, found):
+                self.needs.append(self._as_result(step).narrowed(expression, wanted, found, key))
+                return
+            case Aggregate(function="list"), ListType(item), ListType(other) if too_precise(item, other):
+                self.needs.append(self._as_result(step).narrowed_items(expression, wanted, key))
+                return
+            case _:
+                pass
         wanted, found = required(wanted), required(found)
         if advice := unit_advice(expression, found, wanted):
             message = f"the result is {type_text(wanted)}, {what} is {type_text(found)}"
             self.faults(at, message, advice)
             return
         match wanted, found:
-            case DecimalType(int(places)), DecimalType() | PercentType():
-                message = f"the result is {type_text(wanted)}, {what} may have more decimals"
-                self.faults(at, message, self._rounded(expression, places))
-            case IntType(), DecimalType() | PercentType():
-                message = f"the result is int, {what} is {type_text(found)}"
-                self.faults(at, message, self._rounded(expression, 0))
             case EnumType(options), EnumType((word,)):
                 self.faults(at, f"the result is {type_text(wanted)}, found {what}", suggestion(word, options))
             case _:
@@ -335,19 +348,11 @@ class _Procedure:
                     f"return {type_text(wanted)}, or change the type behind ->",
                 )
 
-    def _rounded(self, expression: Expr, places: int) -> str:
-        """Say how to round a result: where its value is made, or in a step of its own."""
-        for step in walk(self.procedure.body):
-            if isinstance(step, Assign) and Name(step.target) == expression and step.places is None:
-                line, _ = self.faults.source.position(step.at.start)
-                return f"round it where it is made, in line {line}: {step.target} = ... to {places}"
-        return f"round it in a step before: total = {_cut(expression, bare=True)} to {places}"
-
     # --- percents ---------------------------------------------------------------------------------
 
     def _percents(self, expression: Expr) -> None:
         """Warn of `100 + 5%`, which is 100.05."""
-        for part in _within(expression):
+        for part in within(expression):
             match part:
                 case Arithmetic(op="+" | "-" as op, left=left, right=right):
                     self._added_percent(part, op, left, right)
@@ -369,7 +374,7 @@ class _Procedure:
         base = text(left) if binding(left) > binding(whole) else f"({text(left)})"
         self.faults.warning(
             whole.at,
-            f"this {verb} the number that {_cut(right)} stands for, such as 0.05 for 5%",
+            f"this {verb} the number that {cut(right)} stands for, such as 0.05 for 5%",
             f"write {base} * (1 {op} {text(right)}) for a share of it",
         )
 
@@ -377,7 +382,7 @@ class _Procedure:
 
     def _counted_conditions(self, expression: Expr) -> None:
         """Warn of `count(x > 3 for x in xs)`, which is how many there are."""
-        for part in _within(expression):
+        for part in within(expression):
             match part:
                 case Aggregate("count", term, variable, items, None):
                     kind = infer(items, self.scope, _Quiet())
@@ -386,8 +391,8 @@ class _Procedure:
                         passes = f"{variable} for {variable} in {text(items)}"
                         self.faults.warning(
                             part.at,
-                            f"this counts every item, whether {_cut(term)} holds or not",
-                            f"write count({passes} if {_cut(term, bare=True)})",
+                            f"this counts every item, whether {cut(term)} holds or not",
+                            f"write count({passes} if {cut(term, bare=True)})",
                         )
                 case _:
                     pass
@@ -411,42 +416,3 @@ def _labels(step: Step) -> Iterator[tuple[str, Step]]:
                 yield step.label, step
             if isinstance(step, OneOf) and step.otherwise is not None and step.otherwise.label is not None:
                 yield step.otherwise.label, step.otherwise  # type: ignore[misc]
-
-
-def _within(expression: Expr) -> Iterator[Expr]:
-    yield expression
-    for part in parts(expression):
-        yield from _within(part)
-
-
-def _quotients(expression: Expr) -> Iterator[Expr]:
-    """Find the divisions whose result an expression hands on unrounded."""
-    inner: Sequence[Expr] = ()
-    match expression:
-        case Arithmetic(op="/"):
-            yield expression
-        case Arithmetic(op="+" | "-" | "*" | "mod", left=left, right=right):
-            inner = (left, right)
-        case Negate(operand):
-            inner = (operand,)
-        case Choose(_, then, otherwise):
-            inner = (then, otherwise)
-        case Call(function, arguments) if function in PASSING:
-            inner = arguments
-        case Aggregate(function, term) if function in PASSING:
-            inner = (term,)
-        case ListOf(items):
-            inner = items
-        case RecordOf(fields):
-            inner = [value for _, value in fields]
-        case _:
-            pass
-    for part in inner:
-        yield from _quotients(part)
-
-
-def _cut(expression: Expr, *, bare: bool = False) -> str:
-    spelt = text(expression)
-    if bare or isinstance(expression, Literal):
-        return "..." if len(spelt) > CUT else spelt
-    return quoted(spelt)
