@@ -1,36 +1,23 @@
-"""What the rows of a decision table have in common, and what they leave out, over all their columns."""
+"""What the rows of a decision table have in common, over all their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
-from itertools import pairwise, product
-from math import prod
-from typing import Final
 
-from guard.procedure.dates import at_position, moment_at, position
+from guard.procedure.dates import position
 from guard.procedure.lattice import is_whole, required
-from guard.procedure.model import AnyCell, Cell, Hit, Parameter, RangeCell, Row, Table, ValuesCell
+from guard.procedure.model import AnyCell, Cell, Hit, RangeCell, Row, Table, ValuesCell
 from guard.procedure.nodes import Literal
 from guard.procedure.types import (
-    NULL,
-    BoolType,
-    DatetimeType,
-    DateType,
-    EnumType,
     IntType,
-    OptionalType,
-    Type,
     Value,
 )
-from guard.procedure.values import speller
 
 Number = int | Fraction
 # An end of a range: the number, and 0 where it belongs to the range, else the side it is approached from.
 End = tuple[Number, int]
-
-MOST_LOOKS: Final = 500_000  # combinations of values times rows; larger tables are not searched for gaps
 
 
 def clashes(table: Table) -> Iterator[tuple[Row, Row]]:
@@ -45,23 +32,6 @@ def clashes(table: Table) -> Iterator[tuple[Row, Row]]:
             if not agree and all(map(_meet, earlier.cells, row.cells, whole)):
                 yield earlier, row
                 break
-
-
-def gap(table: Table) -> str:
-    """Name some values of a table's inputs that no row takes; nothing where none were found.
-
-    Looked at are the ends of ranges and what lies between them, never what lies beyond all of them.
-    """
-    columns = [
-        list(_points(parameter.type, [row.cells[index] for row in table.rows]))
-        for index, parameter in enumerate(table.parameters)
-    ]
-    if prod(map(len, columns)) * len(table.rows) > MOST_LOOKS:
-        return ""
-    for point in product(*columns):
-        if not any(all(map(_takes, row.cells, point)) for row in table.rows):
-            return ", ".join(map(_named, table.parameters, point))
-    return ""
 
 
 # --- cells ---------------------------------------------------------------------------------------
@@ -111,59 +81,6 @@ def _takes(cell: Cell, value: Value | None) -> bool:
             return _crossing([cell, RangeCell(point, point)], whole=False)
         case _:
             return False
-
-
-# --- values of a column --------------------------------------------------------------------------
-
-
-def _points(type_: Type, cells: list[Cell]) -> Iterator[Value | None]:
-    """Give values of a column that between them meet every difference its cells make."""
-    match type_:
-        case OptionalType(item):
-            yield from _points(item, cells)
-            yield NULL
-        case EnumType(options):
-            yield from options
-        case BoolType():
-            yield from (True, False)
-        case _ if all(isinstance(cell, AnyCell) for cell in cells):
-            yield None
-        case _:
-            listed = [value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values]
-            ends = [e for cell in cells if isinstance(cell, RangeCell) for e in (cell.low, cell.high) if e]
-            texts = dict.fromkeys(value for value in listed if isinstance(value, str))
-            found = {position(value) for value in listed if isinstance(value, int | Fraction | date)}
-            yield from texts
-            for number in _between(sorted(found | set(map(_number, ends))), whole=is_whole(type_)):
-                yield _value_at(number, type_)
-
-
-def _between(numbers: list[Number], *, whole: bool) -> Iterator[Number]:
-    yield from numbers[:1]
-    for low, high in pairwise(numbers):
-        if not whole:
-            yield Fraction(low + high) / 2
-        elif high - low > 1:
-            yield low + 1
-        yield high
-
-
-def _value_at(number: Number, type_: Type) -> Value:
-    match type_:
-        case DateType():
-            return at_position(int(number))
-        case DatetimeType():
-            return moment_at(int(number))
-        case _:
-            return number
-
-
-def _named(parameter: Parameter, value: Value | None) -> str:
-    return f"{parameter.name} = {'any' if value is None else _spelled(value, parameter.type)}"
-
-
-def _spelled(value: Value, type_: Type) -> str:
-    return speller(type_)(value)
 
 
 def _number(literal: Literal) -> Number:

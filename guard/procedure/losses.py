@@ -11,6 +11,7 @@ from guard.procedure.lattice import type_text
 from guard.procedure.listing import walk
 from guard.procedure.model import Assign, Return
 from guard.procedure.numbers import Number
+from guard.procedure.text import text
 from guard.procedure.types import DecimalType
 from guard.procedure.unrounded import turned
 
@@ -55,9 +56,12 @@ class Losses:
 
     def _warn(self, step: Rounded, values: list[Number], faults: Faults) -> None:
         assert step.places is not None
-        rounding, places = self.program.numbers.rounding, keeping(values)
-        wider = type_text(DecimalType(places))
-        more = f"to {places}" if isinstance(step, Assign) else f"to {places}, and {wider} after ->"
+        rounding, places, written = self.program.numbers.rounding, keeping(values), text(step.expression)
+        if isinstance(step, Assign):
+            more = f"{step.target} = {written} to {places}"
+        else:
+            result = type_text(self.program.result)
+            more = f"return {written} to {places}, and {type_text(DecimalType(places))} for {result} after ->"
         happens = turned(values[0], step.places, rounding)
         faults.warning(
             step.at,

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from itertools import pairwise
 from typing import Final
 
-from guard.procedure.coverage import clashes, gap, is_empty
+from guard.procedure.coverage import clashes, is_empty
 from guard.procedure.dates import position
 from guard.procedure.expression import infer
 from guard.procedure.faults import Faults, suggestion
+from guard.procedure.gaps import MOST_NAMED, gaps
 from guard.procedure.lattice import (
     is_number,
     is_ordered,
-    is_time,
     is_whole,
-    may_be_null,
     required,
     type_text,
 )
@@ -30,8 +28,6 @@ from guard.procedure.scope import Scope
 from guard.procedure.text import text
 from guard.procedure.types import (
     NULL,
-    BoolType,
-    DateType,
     EnumType,
     IntType,
     ListType,
@@ -46,7 +42,6 @@ Number = int | Fraction
 
 COMPARED_ROWS: Final = 300  # larger tables are not searched for rows that are never chosen or that clash
 _OF_NUMBERS: Final = frozenset({Hit.SUM, Hit.MIN, Hit.MAX})
-_ADD_ROW: Final = "add a row, or any => ... as the last one"
 
 
 def check_table(table: Table, faults: Faults) -> None:
@@ -93,10 +88,7 @@ def _rows(table: Table, faults: Faults) -> None:
             pass
     if table.hit is Hit.SUM:
         return  # where no row is, nothing is added
-    if len(table.parameters) == 1:
-        _gaps(table, faults)
-    elif found := gap(table):
-        faults.warning(table.at, f"no row of table {table.name!r} is for {found}", _ADD_ROW)
+    _gaps(table, faults)
 
 
 def _clashes(table: Table, faults: Faults) -> None:
@@ -262,88 +254,15 @@ def _number(literal: Literal) -> Number:
 
 
 def _gaps(table: Table, faults: Faults) -> None:
-    """Warn of values of a single column that no row has, where they lie between those of two rows."""
-    if any(isinstance(row.cells[0], AnyCell) for row in table.rows):
+    """Warn of values that no row takes, where they lie between those of two rows."""
+    found = gaps(table)
+    if not found:
         return
-    parameter = table.parameters[0]
-    cells = [row.cells[0] for row in table.rows]
-    if may_be_null(parameter.type) and not any(_takes_null(cell) for cell in cells):
-        faults.warning(table.at, f"no row of table {table.name!r} has null", "add a row null => ...")
-    match required(parameter.type):
-        case EnumType(options):
-            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
-            missing = " and ".join(f'"{option}"' for option in options if option not in listed)
-        case BoolType():
-            listed = {value.value for cell in cells if isinstance(cell, ValuesCell) for value in cell.values}
-            missing = " and ".join(
-                word for word, value in (("true", True), ("false", False)) if value not in listed
-            )
-        case type_ if is_ordered(type_):
-            missing = _gap_between(cells, type_)
-        case _:
-            return
-    if missing:
-        faults.warning(table.at, f"no row of table {table.name!r} has {missing}", _ADD_ROW)
-
-
-def _gap_between(cells: list[Cell], type_: Type) -> str:
-    whole = is_whole(type_)
-    ranges = sorted(
-        _ranges(cells), key=lambda cell: (cell.low is not None, _number(cell.low) if cell.low else 0)
+    named = [gap.words for gap in found[:MOST_NAMED]]
+    more = [f"{len(found) - MOST_NAMED} gaps more"] if len(found) > MOST_NAMED else []
+    every = ", ".join("any" for _ in table.parameters)
+    faults.warning(
+        table.at,
+        f"no row of table {table.name!r} is for {'; '.join([*named, *more])}",
+        f"add a row such as {found[0].rows[0]} => ..., or {every} => ... as the last one",
     )
-    for one, other in pairwise(_merged(ranges, whole=whole)):
-        assert one.high is not None
-        assert other.low is not None
-        return f"the {_family_text(type_)} between {text(one.high)} and {text(other.low)}"
-    return ""
-
-
-def _family_text(type_: Type) -> str:
-    match type_:
-        case DateType():
-            return "dates"
-        case _ if is_time(type_):
-            return "moments"
-        case _:
-            return "whole numbers" if is_whole(type_) else "numbers"
-
-
-def _ranges(cells: list[Cell]) -> list[RangeCell]:
-    found: list[RangeCell] = []
-    for cell in cells:
-        match cell:
-            case RangeCell():
-                found.append(cell)
-            case ValuesCell(values):
-                found.extend(RangeCell(value, value) for value in values if value.value is not NULL)
-            case _:
-                pass
-    return found
-
-
-def _takes_null(cell: Cell) -> bool:
-    return isinstance(cell, ValuesCell) and any(value.value is NULL for value in cell.values)
-
-
-def _merged(ranges: list[RangeCell], *, whole: bool) -> list[RangeCell]:
-    """Ranges in order, those that touch made one."""
-    merged: list[RangeCell] = []
-    for cell in ranges:
-        if merged and _touch(merged[-1], cell, whole=whole):
-            last = merged[-1]
-            if not _above(last, cell):
-                merged[-1] = RangeCell(last.low, cell.high, last.low_included, cell.high_included)
-        else:
-            merged.append(cell)
-    return merged
-
-
-def _touch(one: RangeCell, other: RangeCell, *, whole: bool) -> bool:
-    if one.high is None or other.low is None:
-        return True
-    high, low = _number(one.high), _number(other.low)
-    if whole:
-        high = high if one.high_included else high - 1
-        low = low if other.low_included else low + 1
-        return low <= high + 1
-    return low < high or (low == high and (one.high_included or other.low_included))

@@ -77,7 +77,7 @@ def carry_out(
 
 def rounded(value: Any, places: int, mode: t.Rounding) -> Fraction:
     """Round to so many decimals: by the neighbours below and above, and which of them is meant."""
-    scaled = Fraction(value) * 10**places
+    scaled = Fraction(value) * Fraction(10) ** places
     below = scaled.numerator // scaled.denominator
     rest = scaled - below
     towards_zero = below if scaled >= 0 else below + (rest != 0)
@@ -94,11 +94,13 @@ def rounded(value: Any, places: int, mode: t.Rounding) -> Fraction:
             chosen = from_zero
         case t.Rounding.HALF_EVEN if rest == half:
             chosen = below if below % TIED == 0 else below + 1
+        case t.Rounding.HALF_DOWN if rest == half:
+            chosen = towards_zero
         case t.Rounding.HALF_UP if rest == half:
             chosen = from_zero
         case _:
             chosen = below + (rest > half)
-    return Fraction(chosen, 10**places)
+    return chosen / Fraction(10) ** places
 
 
 def ends(value: Any) -> bool:

@@ -55,7 +55,7 @@ table season(on: date) -> int, first match
   > 2026-09-30 => 3
   any => 4
 """
-MODES = ("half_up", "half_even", "down", "up", "floor", "ceiling")
+MODES = ("half_up", "half_down", "half_even", "down", "up", "floor", "ceiling")
 INPUTS = {
     "i": "int",
     "j": "int",
@@ -199,9 +199,11 @@ class Maker:
 
     def money(self, depth: int) -> str:
         left, right = self.expr("money", depth), self.expr("money", depth)
-        match self.pick("op", "op", "min", "sum", "fee", "abs"):
+        match self.pick("op", "op", "share", "min", "sum", "fee", "abs"):
             case "op":
                 return f"{left} {self.pick('+', '-')} {right}"
+            case "share":
+                return f"{self.expr('int', depth)} / {self.pick('100', '4', '-20', '0.5', '12.5%')}"
             case "min":
                 return f"{self.pick('min', 'max')}({left}, {right})"
             case "sum":
@@ -272,7 +274,10 @@ class Maker:
             case "share":
                 left, right = self.expr("money", 1), self.pick("7", "3%", self.leaf("percent"))
                 rounding = self.pick("", *(f" {mode}" for mode in MODES))
-                self.put(indent, "money", f"{left} {self.pick('*', '/')} {right} to 2{rounding}")
+                if self.pick("cents", "cents", "tens") == "tens":
+                    self.put(indent, "int", f"{left} * {right} to {self.pick('0', '-1', '-2')}{rounding}")
+                else:
+                    self.put(indent, "money", f"{left} {self.pick('*', '/')} {right} to 2{rounding}")
             case "copy":
                 kind = self.pick("ints", "lines", "line", "percent")
                 self.put(indent, kind, self.expr(kind, self.draw(st.integers(0, 1))))
@@ -312,7 +317,11 @@ class Maker:
         self.decided[target] = kind
 
     def end(self) -> str:
-        return self.pick('deny "No."', 'escalate "Ask."', f"return {self.leaf('money')}")
+        return self.pick(
+            'deny "No."',
+            'escalate "Ask."',
+            f"return {self.leaf('money')}{self.pick('', ' to 1', ' / 3 to 2 half_down')}",
+        )
 
     def block(self, indent: str, depth: int) -> None:
         kept = {kind: list(names) for kind, names in self.names.items()}

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from guard.errors import Problem, ProcedureError
 from guard.procedure.execute import reference
+from guard.procedure.expected import EndKind
 from guard.procedure.load import Library, load
 from guard.procedure.numbers import parse_number
 
-_STEP = re.compile(r"write (\w+ = .+ to \d+)")
+_STEP = re.compile(r"write (\w+ = .+? to \d+)")
 _RETURN = re.compile(r"write (return .+? to \d+)")
 _CALL = re.compile(r"write (round\((.+?)(?:, \d+)?\))(?:, and .*)?$")
 _WIDER = re.compile(r", and (decimal\(\d+\)) for (\S+) (?:after ->|as the type of (\w+))")
@@ -107,7 +108,7 @@ def answers(text: str) -> list[Fraction]:
     assert isinstance(found, Library), found
     program = found.procedures["p"]
     steps, ending = reference(program, program.example_inputs or {}, {})
-    assert ending.reason is None or ending.reason == ""
+    assert ending.kind is EndKind.RETURN
     values = [value for expected, value in steps if expected.target or expected.kind == "return"]
     flat: list[Fraction] = []
     while values:
