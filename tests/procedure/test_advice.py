@@ -124,7 +124,7 @@ def answers(text: str) -> list[Fraction]:
     return flat
 
 
-@settings(max_examples=40)  # each is loaded several times
+@settings(max_examples=25)  # each is loaded several times
 @given(procedures())
 def test_advice_on_decimals_applied_to_the_letter_mends_the_text_and_keeps_the_values(text: str) -> None:
     kept = answers(mended(text))

@@ -88,7 +88,7 @@ def _between(cells: list[str], type_: str) -> list[Fraction]:
     return sorted(value for value in near if taken and min(taken) <= value <= max(taken))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(_cells, min_size=1, max_size=4), _kinds)
 def test_a_value_between_the_ends_has_no_row_exactly_where_a_gap_is_named(
     cells: list[str], type_: str
@@ -99,7 +99,7 @@ def test_a_value_between_the_ends_has_no_row_exactly_where_a_gap_is_named(
         assert _has(table, value) != _has(filling, value), value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(_rows, _kinds)
 def test_so_it_is_over_two_columns(rows: list[tuple[str, str]], type_: str) -> None:
     table = _table(rows, "first match", type_)
