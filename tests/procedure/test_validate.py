@@ -469,7 +469,7 @@ FOUND = """\
 25:18 a loop says how often it runs at most
 30:3 the procedure has no end where none of these conditions holds
 37:10 '+' needs one unit on both sides, found kg and EUR
-1:7 no row of table 'rate' is for qty = 10..11
+1:7 no row of table 'rate' is for n = 10..11
 8:61 the input 'spare' is never used
 9:11 the value 'paid' is never used
 12:3 the value 'mixed' is never used
