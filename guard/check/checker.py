@@ -26,22 +26,20 @@ from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, 
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
 from guard.errors import InvalidState
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected
-from guard.procedure.model import StepKind
+from guard.procedure.model import ANSWERS, StepKind
 from guard.procedure.types import Value
 from guard.trace import render
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
 from guard.trace.lines import LIMITS, Limits, Lines, RawLine
 from guard.trace.parser import read_line
+from guard.wire import finish
 
 VIOLATIONS: Final = 100  # listed of one trace where checking goes on behind the first
 
-# A response that ends so was cut; every other reason means that the model had finished.
-_CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
 _UNDECIDED: Final = "it hangs on what was never decided"
 _AHEAD: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER})
-_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 # Steps whose value follows from others: how many items a list has, what the answer is.
-_NOT_OVERRIDDEN: Final = _ENDS | {StepKind.LOOP}
+_NOT_OVERRIDDEN: Final = ANSWERS | {StepKind.LOOP}
 
 
 class Checker:
@@ -179,11 +177,14 @@ class Checker:
         return judgements
 
     def close(self, finish_reason: str | None = "stop") -> list[Judgement]:
-        """Take the end of the response. `finish_reason` as on the wire; None: the connection broke."""
+        """Take the end of the response. `finish_reason` as on the wire; None: the connection broke.
+
+        A last line without a line feed is judged only where the model ended by itself: any other may go on.
+        """
         judgements: list[Judgement] = []
         if not self._closed and not self._deaf:
             last = self._lines.close()
-            if finish_reason in _CUT and not self._is_whole(last):
+            if not finish.is_own(finish_reason) and not self._is_whole(last):
                 self._end_cut(last, judgements)
             else:
                 self._end_of_text(last, judgements)
@@ -450,7 +451,7 @@ class Checker:
         if before is not None and before.pick(path):
             answered = self._frame.phase in {Phase.CLOSING, Phase.OVER}
             paths = self._prefix.paths
-            if answered and paths and self._step_kind(paths[-1]) in _ENDS:
+            if answered and paths and self._step_kind(paths[-1]) in ANSWERS:
                 self._prefix.drop_last()
             self._walk, self._frame.phase = before, Phase.STEPS
         self._before_answer = None

@@ -16,18 +16,17 @@ from guard.check.verdict import Kind, Violation, shown
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
 from guard.procedure.listing import walk
-from guard.procedure.model import Return, StepKind
+from guard.procedure.model import ANSWERS, Return, StepKind
 from guard.procedure.nodes import Name
 from guard.procedure.types import StringType, TextType, Type, Value
 from guard.procedure.values import equal, spell, wanted
 from guard.trace.announced import Answer
 from guard.trace.freeform import Reading, Seen, reading_freely
 from guard.trace.results import Part
+from guard.wire import finish
 
 ROUNDS: Final = 3  # readings until the steps that are looked for stay the same
 
-_CUT: Final = frozenset({None, "length", "content_filter", "max_tokens"})
-_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 _CONDITIONS: Final = frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK})
 _PASS: Final = re.compile(r"\[[0-9]+\]")
 
@@ -59,7 +58,7 @@ class Comparison:
         self, program: Program, inputs: Mapping[str, Value], text: str, finish_reason: str | None
     ) -> None:
         self._program, self._inputs, self._text = program, inputs, text
-        self._cut = finish_reason in _CUT
+        self._cut = not finish.is_own(finish_reason)
         # What ends before it is whole: of a text that was cut, not its last line, unless that has an end.
         self._whole = len(text) + 1 if not self._cut or text.endswith("\n") else len(text.rstrip())
         self._ending: Ending | None = None
@@ -139,7 +138,7 @@ class Comparison:
             self._decided[due.path] = own
             return own
         expected = due.value
-        if own is None or due.target is None or due.kind in _ENDS:
+        if own is None or due.target is None or due.kind in ANSWERS:
             return None
         corrected = type is not None and any(_is(part, expected, type) for part in parts)
         return None if corrected else own
@@ -176,14 +175,14 @@ class Comparison:
         """Judge every step; gives how the answer compares with what the model's own values come to."""
         last = 0  # where the one of the steps stands that comes last in the text
         for step in steps:
-            if step.kind not in _ENDS:
+            if step.kind not in ANSWERS:
                 seen = written.of(step)
                 self._take(step, seen)
                 last = max(last, seen[0].at if seen and step.target is not None else 0)
         if self._cut:
             self._blame(Kind.TRUNCATED, steps[-1] if steps else None, len(self._text), "more", "its end")
             return "unknown"
-        end = steps[-1] if steps and steps[-1].kind in _ENDS else None
+        end = steps[-1] if steps and steps[-1].kind in ANSWERS else None
         answer: AnswerIs = "unknown" if self._ending is None else self._compared(self._ending, answers)
         if end is not None and answer in {"right", "wrong"}:
             self._classes[end.path] = (end.kind, "verified" if answer == "right" else "missing")

@@ -12,12 +12,10 @@ from guard.check.replay import Sent, Walk
 from guard.check.verdict import Judgement, Kind, StepVerified, Verdict, Violation
 from guard.procedure.execute import Program
 from guard.procedure.expected import Pick
-from guard.procedure.model import StepKind
+from guard.procedure.model import ANSWERS, StepKind
 from guard.procedure.types import Value
 
 SLICE: Final = 512  # characters that a checker is told in one go
-
-_ENDS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 
 
 def traced(
@@ -44,7 +42,7 @@ def traced(
             classes[path] = (kind, "model_decided" if verified[path] else "verified")
         elif not cut or place < len(checker.sent):
             classes[path] = (kind, "missing")
-    right = [ending is not None and one.value == ending.value for one in verifications if one.kind in _ENDS]
+    right = [ending is not None and one.value == ending.value for one in verifications if one.kind in ANSWERS]
     return Findings(
         reading="trace",
         verdict=verdict(checker.violations, sure=checker.verdict is Verdict.PASSED),
@@ -60,7 +58,7 @@ def _answers(judgements: Iterable[Judgement]) -> Iterator[int]:
     """Give the places of the answers, right or wrong."""
     for judgement in judgements:
         match judgement:
-            case StepVerified(kind=kind, at=at) if kind in _ENDS:
+            case StepVerified(kind=kind, at=at) if kind in ANSWERS:
                 yield at
             case Violation(kind=Kind.PREMATURE_ANSWER | Kind.WRONG_ANSWER, at=at):
                 yield at

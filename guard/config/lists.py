@@ -8,7 +8,7 @@ from typing import Final
 
 from guard.check.verdict import Kind
 from guard.config.policies import Entry, PolicySettings, RuleSettings
-from guard.procedure.model import StepKind
+from guard.procedure.model import ANSWERS, StepKind
 from guard.run.ladders import ENDS, Action, Rung
 
 Fault = tuple[tuple[str, ...], str]  # the keys that are to blame, the first one above all; what is wrong
@@ -17,7 +17,7 @@ REPEATED: Final = frozenset({Action.RESTART, Action.RESUME, Action.FEEDBACK, Act
 DECIDED: Final = frozenset({StepKind.EXTRACT, StepKind.JUDGE, StepKind.CHOICE})  # what the model decides
 _ONLY_AT: Final[Mapping[Kind, frozenset[StepKind]]] = {
     Kind.WRONG_BRANCH: frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK}),
-    Kind.WRONG_ANSWER: frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE}),
+    Kind.WRONG_ANSWER: ANSWERS,
     Kind.INADMISSIBLE_VALUE: DECIDED,
     Kind.UNGROUNDED_VALUE: frozenset({StepKind.EXTRACT, StepKind.JUDGE}),
 }

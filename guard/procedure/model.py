@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf, place
 from guard.procedure.types import EnumType, RecordType, Rounding, Type, Unit
@@ -36,6 +37,10 @@ class StepKind(StrEnum):
     RESULT = "result"  # the return of a sub-procedure, which is no answer
     DENY = "deny"
     ESCALATE = "escalate"
+
+
+# Steps that end a procedure with what the client reads.
+ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,13 +27,16 @@ from guard.proxy.responses import DONE
 from guard.telemetry.foreign_log import tell
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
+from guard.upstream.bodies import PLAIN, whole
 from guard.wire import sse
 from guard.wire.body import read_object
+from guard.wire.lenient import read_json
 from guard.wire.problem import ErrorAnswer, of_error
 
 log = logging.getLogger(__name__)
 
 MODELS_S: Final = 5.0  # how long the upstream's own list of models is waited for
+MODELS_BYTES: Final = 1024 * 1024  # of that list
 BUSY: Final = 503
 TOO_LARGE: Final = 413
 RETRY_AFTER_S: Final = 1.0
@@ -278,11 +281,21 @@ async def _upstream_models(service: Service, caller: Caller) -> list[Any]:
     """Ask the default upstream for its list; none where it has none to give."""
     upstream = service.upstreams[service.upstream_names(None)[0]]
     call = Call(extra={}, authorization=caller.authorization)
-    passage = Passage(method="GET", path="/models", headers=(), body=b"")
+    passage = Passage(method="GET", path="/models", headers=(PLAIN,), body=b"")
     try:
         async with asyncio.timeout(MODELS_S), upstream.forward(passage, client=call) as answer:
-            found = orjson.loads(b"".join([data async for data in answer.body]))
-    except (UpstreamError, TimeoutError, orjson.JSONDecodeError):
+            found = read_json(await whole(answer, MODELS_BYTES))
+    except (UpstreamError, TimeoutError):
         return []
     listed = found.get("data") if answer.status == 200 and isinstance(found, dict) else None
-    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    entries = listed if isinstance(listed, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and _can_be_sent(entry)]
+
+
+def _can_be_sent(entry: dict[str, Any]) -> bool:
+    """Whether what a server says of a model can be written as JSON: not where it is nested too deeply."""
+    try:
+        orjson.dumps(entry)
+    except orjson.JSONEncodeError:
+        return False
+    return True

@@ -24,6 +24,7 @@ from guard.run.messages import Finish, Outcome, StepClass, Usage
 from guard.telemetry.observer import CHECKED, Observation, Observed
 from guard.upstream.base import Headers
 from guard.upstream.reading import AnswerReader
+from guard.wire import finish
 from guard.wire.body import read_exactly
 from guard.wire.encodings import READABLE, UndecodableError, decoded
 
@@ -38,7 +39,6 @@ _RESULTS: Final = {
     Verdict.PENDING: Observed.UNDECIDED,
     Verdict.UNDECIDED: Observed.UNDECIDED,
 }
-_CALLS: Final = frozenset({"tool_calls", "function_call"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +159,11 @@ def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
     if isinstance(said, Observed):
         return concluded(said)
     usage = reader.ended().usage or Usage()
-    if not said.strip() or reader.finish_reason in _CALLS:
+    if not said.strip() or reader.finish_reason in finish.CALLS:
         return concluded(Observed.NO_TEXT, usage)
     if len(said) > MAX_TEXT or max(map(len, said.split("\n"))) > MAX_LINE:
         return concluded(Observed.TOO_LONG, usage)
-    found = yield from findings(asked.program, inputs, said, reader.finish_reason)
+    found = yield from findings(asked.program, inputs, said, reader.ended().finish_reason)
     if found.too_long:
         return concluded(Observed.TOO_LONG, usage)
     observation = Observation(
@@ -197,7 +197,9 @@ def _said(
             size += len(piece)
             if size > limit:
                 return Observed.TOO_LONG
-            texts += (one.text for one in reader.feed(piece))
+            for one in reader.turns(piece):
+                texts += () if one is None else (one.text,)
+                yield
             if reader.over:
                 break
             yield

@@ -6,10 +6,11 @@ from collections import Counter
 from typing import Final
 from zlib import crc32
 
-from guard.errors import UpstreamError, UpstreamSpared, UpstreamStatusError
+from guard.errors import UpstreamBusy, UpstreamError, UpstreamSpared, UpstreamStatusError
 from guard.run import endings
 from guard.run.messages import Failed, RunError
 from guard.run.policy import Policy
+from guard.wire import finish
 
 BACKOFF_S: Final = 0.5  # before the first retry after a fault of the network; doubled for each further one
 LONGEST_BACKOFF_S: Final = 8.0
@@ -21,6 +22,14 @@ CLIENTS: Final = frozenset({400, 413, 422})  # statuses of a request that is wro
 def is_clients(error: UpstreamError) -> bool:
     """Whether a fault is the client's: another upstream would say the same."""
     return isinstance(error, UpstreamStatusError) and error.upstream_status in CLIENTS
+
+
+def of_end(reason: str | None) -> UpstreamError | None:
+    """Give the fault that a server says a generation ended by; None: its finish reason names none."""
+    if finish.end_of(reason) is not finish.End.FAULT:
+        return None
+    named = finish.plain(reason)  # a word of our own list
+    return UpstreamBusy(f"it ended the generation with {named!r}", upstream_status=503)
 
 
 def pause(

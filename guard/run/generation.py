@@ -11,6 +11,7 @@ from guard.run.heeding import Heeding
 from guard.run.messages import Ended, Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
+from guard.wire import finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class Generation:
     given to read. `overlap` reads its first lines, where it goes on from something; `settled` is how much of
     its text is verified or repeats what is. `done`: all that it was opened for is there, and `tail` is what
     came behind that, of which `closing` characters are the closing line. `ended` is the finish reason with
-    which it ended, "" as long as it writes.
+    which it ended, as a client would be told, "" as long as it writes.
 
     `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there were
     `since` lines; `room`: the tokens that it may have for that, None: all that are left.
@@ -91,6 +92,14 @@ class Generation:
         """Whether it wrote what its grammar forbids."""
         return self.heeding is not None and self.heeding.strayed
 
+    @property
+    def overran(self) -> bool:
+        """Whether its line has used up the room, which is more than any spelling of it needs.
+
+        No token has fewer than one byte: where there are fewer of them, it was not we who cut it.
+        """
+        return self.room is not None and len(self.line.encode()) >= self.room
+
     def heed(self, piece: str) -> None:
         """Hold a piece of what was written against the grammar."""
         if self.heeding is not None:
@@ -99,7 +108,7 @@ class Generation:
     def end(self, event: Ended) -> None:
         """Take how it ended."""
         self.usage = event.usage
-        self.ended = event.finish_reason or "length"
+        self.ended = finish.told(event.finish_reason)
         if self.heeding is not None:
             self.heeding.end(event.finish_reason)
             self.heeding.strayed = self.heeding.strayed or event.strayed

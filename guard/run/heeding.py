@@ -8,6 +8,7 @@ from typing import Final
 
 from guard.dialect.begin import Reading
 from guard.dialect.tree import Grammar
+from guard.wire import finish
 
 WORK: Final = 10_000  # parts of the grammar that are looked at for a piece, some 7 ms
 BLANK: Final = 64  # characters of white space in front
@@ -51,7 +52,7 @@ class Heeding:
         Not where nothing was written: a refusal has a field of its own, and a grammar may hold only for what
         comes behind thoughts.
         """
-        if finish_reason != "stop" or self.strayed or self._front is not None:
+        if not finish.is_own(finish_reason) or self.strayed or self._front is not None:
             return
         if self._reading.may_end:
             return

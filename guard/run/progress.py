@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.replay import Walk
@@ -13,13 +12,11 @@ from guard.check.report import StepCounts
 from guard.check.verdict import Judgement, StepVerified, Verdict, Violation
 from guard.procedure.execute import Program
 from guard.procedure.expected import Ending, EndKind, Expected, Unknown
-from guard.procedure.model import StepKind
+from guard.procedure.model import ANSWERS
 from guard.procedure.types import Value
 from guard.procedure.values import answer_text
 from guard.run.messages import Emit, EndName, StepClass
 from guard.trace import render
-
-ANSWERS: Final = frozenset({StepKind.RETURN, StepKind.DENY, StepKind.ESCALATE})
 
 
 @dataclass(frozen=True, slots=True)

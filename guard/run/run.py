@@ -45,7 +45,7 @@ from guard.run import endings, reading, thoughts
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
-from guard.run.faults import Faults, is_clients
+from guard.run.faults import Faults, is_clients, of_end
 from guard.run.finishing import Finishing
 from guard.run.forcing import Forcing
 from guard.run.generation import Generation
@@ -75,6 +75,7 @@ from guard.run.policy import Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
+from guard.wire import finish
 
 __all__ = ["Job", "Policy", "Run"]
 
@@ -219,23 +220,24 @@ class Run:
         return [] if foreign is None else [Observe(foreign), *self._complete(generation)]
 
     def _ended(self, event: Ended, generation: Generation) -> list[Command]:
+        fault = of_end(event.finish_reason)
+        if fault is not None:
+            return self._failed(Failed(fault), generation)
         generation.end(event)
         commands = thoughts.ended(generation, len(self._progress.verified))
         if self._release is not None:
             return commands + self._let_go(generation, generation.ended)
-        reason = event.finish_reason
-        if reason == "length" and generation.room is not None:
-            reason = "stop"  # it had more than the line needs
-        if generation.line.strip() and not generation.done and reason == "stop":
+        whole = finish.is_own(event.finish_reason) or generation.overran
+        if generation.line.strip() and not generation.done and whole:
             commands += self._piece(generation, "\n")
         if self._generation is not generation:
             return commands
         if generation.done or reading.at_stop(generation, self._progress):
             return commands + self._complete(generation)
-        return commands + self._close_checker(generation, reason)
+        return commands + self._close_checker(generation, "stop" if whole else event.finish_reason)
 
     def _close_checker(self, generation: Generation, finish_reason: str | None) -> list[Command]:
-        generation.ended = finish_reason or "length"
+        generation.ended = finish.told(finish_reason)
         if self._release is not None:
             return self._let_go(generation, generation.ended)
         reading.break_off(generation, self._progress)
@@ -426,8 +428,7 @@ class Run:
         generation.cut_short = None  # it was read on
         closed = self._close(generation, result, error=error, kept=generation.length)
         delivered = self._progress.deliver()
-        finish = self._finishing.released(self._release, text, finish_reason)
-        return [closed, *delivered, finish]
+        return [closed, *delivered, self._finishing.released(self._release, text, finish_reason)]
 
     # --- what to do ------------------------------------------------------------------------------
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final
-
-import orjson
 
 from guard.foreign import Foreign
 from guard.upstream.capabilities import Api
-from guard.wire import sse
+from guard.wire import finish, sse
 from guard.wire.chat import InBandError, Piece, read_error, text_of
+from guard.wire.lenient import paired, read_json
 from guard.wire.responses import Events
 
 OK: Final = 200
@@ -37,6 +37,11 @@ class Answer:
     said: Foreign = Foreign()
 
     @property
+    def cut(self) -> bool:
+        """Whether it ended before the model had."""
+        return self.finish_reason is not None and not finish.is_own(self.finish_reason)
+
+    @property
     def thinks(self) -> bool:
         """Whether there are thoughts in it, in fields or in tags."""
         return bool(self.thoughts) or "</think>" in self.text
@@ -59,21 +64,21 @@ def read_answer(status: int, body: bytes, api: Api = Api.CHAT) -> Answer:
     events = [*decoder.feed(body), *decoder.close()] if streamed else [body]
     if api is Api.RESPONSES and status == OK:
         return _response(events, streamed=streamed)
-    pieces = [_object(event) for event in events if event != sse.DONE]
+    pieces = [_object(event) for event in events if event.strip() != sse.DONE]
     errors = [error.said.text for event in events if (error := read_error(event)) is not None]
     if status != OK or errors:
         problem = f"it answered {status}" if status != OK else "it reported an error"
         return Answer(status=status, problem=problem, said=errors[0] if errors else Foreign(body))
     choices = [choice for piece in pieces for choice in _choices(piece)]
     first = [_said(choice) for choice in choices if not choice.get("index")]
-    reasons = [choice.get("finish_reason") for choice in choices if choice.get("finish_reason")]
+    reasons = [finish.plain(choice.get("finish_reason")) for choice in choices]
     return Answer(
         status=status,
-        text="".join(_text(said) for said in first),
+        text=paired("".join(_text(said) for said in first)),
         streamed=streamed,
         usage=any(piece.get("usage") for piece in pieces),
         choices=len({choice.get("index") or 0 for choice in choices}),
-        finish_reason=str(reasons[-1]) if reasons else None,
+        finish_reason=reduce(finish.worse, reasons, None),
         thoughts=frozenset(name for said in first for name in _thoughts(said)),
         problem="" if choices else _no_answer(body),
         said=Foreign() if choices else Foreign(body),
@@ -94,7 +99,7 @@ def _response(events: list[bytes], *, streamed: bool) -> Answer:
     problem = "" if ends else "the answer is no response, or has no end"
     return Answer(
         status=OK,
-        text="".join(piece.text + "".join(text for _, text in piece.inputs) for piece in pieces),
+        text="".join(piece.text + "".join(call.text for call in piece.inputs) for piece in pieces),
         streamed=streamed,
         usage=any(piece.usage for piece in pieces),
         choices=1,
@@ -117,10 +122,7 @@ _NO_THOUGHTS = frozenset(
 
 
 def _object(event: bytes) -> dict[str, Any]:
-    try:
-        value = orjson.loads(event)
-    except orjson.JSONDecodeError:
-        return {}
+    value = read_json(event)
     return value if isinstance(value, dict) else {}
 
 

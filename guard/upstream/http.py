@@ -28,6 +28,7 @@ from guard.errors import RequestError, UpstreamError, UpstreamTimeout
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
 from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
+from guard.upstream.bodies import PLAIN, Farewell, Turns, beginning, decoding
 from guard.upstream.capabilities import Backend, Place, Thinking
 from guard.upstream.faults import of_exception, of_status
 from guard.upstream.patience import Patience
@@ -36,8 +37,6 @@ from guard.upstream.request import body
 from guard.wire.body import encode
 from guard.wire.chat import text_of
 
-MAX_ERROR_BYTES: Final = 64 * 1024
-ERROR_BODY_S: Final = 2.0
 MAX_CONNECTIONS: Final = 1024
 KEPT_S: Final = 4.0  # of an idle connection: most servers close theirs after 5 s or more
 APART_S: Final = 600.0  # that none is kept for where one turned out to be closed
@@ -143,14 +142,18 @@ class HttpUpstream:
         try:
             async with asyncio.timeout_at(deadline):
                 response = await self._ask(backend, command, client)
+            turns, decode = Turns(), decoding(response.headers)
             with Patience(response, deadline) as patience:
                 while not reader.over:
                     data = await _read(response, reader, patience)
                     said = reader.said
-                    pieces = reader.feed(data) if data else reader.close()
                     patience.pause()
-                    for piece in pieces:
-                        yield piece
+                    for plain in decode(data) if data else (None,):
+                        for piece in reader.turns(plain):
+                            if piece is not None:
+                                yield piece
+                            await turns.give_way()
+                        await turns.give_way()
                     patience.resume(self._limit(reader) if reader.said != said else None)
             if reader.fault is not None:
                 raise reader.fault
@@ -185,15 +188,18 @@ class HttpUpstream:
             yield PassageAnswer(
                 status=response.status,
                 headers=tuple(_end_to_end(response.headers.items(), _no_length(response.status))),
-                body=self._body(response, client),
+                body=self._body(response, client, Farewell(response)),
             )
         finally:
             response.close()
 
-    async def _body(self, response: aiohttp.ClientResponse, client: ClientCall) -> AsyncIterator[bytes]:
+    async def _body(
+        self, response: aiohttp.ClientResponse, client: ClientCall, farewell: Farewell
+    ) -> AsyncIterator[bytes]:
         try:
             async for data in response.content.iter_any():
                 yield data
+            farewell.check()
         except (aiohttp.ClientError, OSError) as error:
             raise self._named(error, client) from error
 
@@ -201,7 +207,7 @@ class HttpUpstream:
         """Send the request; give the response where its status is 200."""
         model = command.model or self.target.model
         asked = encode(body(backend, command, model=model, extra=client.extra))
-        headers = [("content-type", "application/json"), ("accept", "text/event-stream")]
+        headers = [("content-type", "application/json"), ("accept", "text/event-stream"), PLAIN]
         headers += self._authorization(client)
         response = await self._send(
             backend,
@@ -214,7 +220,7 @@ class HttpUpstream:
         if response.status == 200:
             return response
         try:
-            found = await _beginning(response)
+            found = await beginning(response)
         finally:
             response.close()
         clients_key = self._pass_key and client.authorization is not None
@@ -309,18 +315,6 @@ async def _read(response: aiohttp.ClientResponse, reader: AnswerReader, patience
         if patience.lost:
             raise UpstreamTimeout("nothing was said in time") from None
         raise
-
-
-async def _beginning(response: aiohttp.ClientResponse) -> bytes:
-    """The body of an error answer up to a limit, or what there is of it: the status matters more."""
-    body = b""
-    try:
-        async with asyncio.timeout(ERROR_BODY_S):
-            while len(body) < MAX_ERROR_BYTES and (data := await response.content.readany()):
-                body += data
-    except (aiohttp.ClientError, OSError):
-        pass
-    return body[:MAX_ERROR_BYTES]
 
 
 async def _settle(response: aiohttp.ClientResponse) -> None:

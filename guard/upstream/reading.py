@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -13,16 +14,22 @@ from guard.errors import (
     UpstreamStatusError,
 )
 from guard.foreign import NOTHING, Said
+from guard.run.faults import of_end
 from guard.run.messages import Ended, Text, Usage
 from guard.upstream.capabilities import Api
-from guard.wire import sse
-from guard.wire.apart import Apart
-from guard.wire.chat import REASONING, InBandError, Piece, WireUsage, read_piece
+from guard.upstream.spoken import Echo, Spoken
+from guard.wire import finish, sse
+from guard.wire.chat import REASONING, SILENT, InBandError, Piece, WireUsage, read_piece
+from guard.wire.lenient import Pairs
 from guard.wire.responses import Events
 from guard.wire.steps import Steps
 from guard.wire.thinking import Thinking
 
-MAX_BODY_BYTES: Final = 8 * 1024 * 1024  # of an answer in one piece
+MAX_BODY_BYTES: Final = 2 * 1024 * 1024  # of an answer in one piece: its JSON is read in one go
+MAX_SILENT_BYTES: Final = 16 * 1024 * 1024  # in a row, in which nothing is said
+MAX_SILENT_EVENTS: Final = 100_000
+TURN: Final = 16 * 1024  # bytes that are read, and
+SLICE: Final = 2048  # characters that are taken, until others may have their turn
 BUSY: Final = frozenset({408, 409, 425, 429})  # statuses below 500 that may pass
 DENIED: Final = frozenset({401, 402, 403, 407})  # that are about whoever's key was sent
 UNTOLD: Final = 502  # the status of an error that names none
@@ -33,8 +40,10 @@ _CHARACTERS_PER_TOKEN: Final = 4
 class AnswerReader:
     """Reads one answer. Sans-I/O: bytes go in, `Text` comes out, and the `Ended` at the close.
 
-    Never raises: `fault` says what went wrong, behind the pieces that were good. `over` says that no
+    Never raises: `fault` says what went wrong, after the pieces that were good. `over` says that no
     more need be read; `said` counts the chunks in which the model said something (a thought counts).
+    `finish_reason`: of several the one that counts, which is the worst. Events that say nothing are passed
+    over, up to a limit; only what is no JSON is a fault.
     `members`: the steps are asked for as members of a JSON object, and read back as lines. What is written
     into a tool that takes a text is read as if it was said. `api`: in which form the answer comes; `most`:
     how many tokens it may have.
@@ -71,9 +80,11 @@ class AnswerReader:
         self._body: bytearray | None = None  # of an answer that is no stream
         self._sniffed = False
         self._held = b""
-        self._echo = _Echo(prefix)
+        self._echo = Echo(prefix)
         self._steps = Steps() if members else None
-        self._spoken = _Spoken()
+        self._spoken = Spoken()
+        self._musings = Pairs()
+        self._silent = (0, 0)  # bytes and events since something was said
         self._prompt_tokens = prompt_tokens
         self._token_per_chunk = token_per_chunk
         self._tokens = 0
@@ -100,25 +111,63 @@ class AnswerReader:
 
     def feed(self, data: bytes) -> list[Text]:
         """Take what arrived; give the text in it."""
-        if not self._sniffed:
-            data = self._sniff(data)
-        if self._body is not None:
-            self._body += data
-            if len(self._body) > MAX_BODY_BYTES:
-                self._fail(f"the answer is longer than {MAX_BODY_BYTES} bytes")
-            return []
-        texts = self._read(self._decoder.feed(data))
-        if self._decoder.overflowed:
-            self._fail(f"a chunk is longer than {sse.MAX_EVENT_BYTES} bytes")
-        return texts
+        return [text for text in self.turns(data) if text is not None]
 
     def close(self) -> list[Text]:
         """The connection has ended: give the text that is left. `ended` or `fault` says how it went."""
-        texts = self._read(self._decoder.close() if self._body is None else [bytes(self._body)])
+        return [text for text in self.turns(None) if text is not None]
+
+    def turns(self, data: bytes | None) -> Iterator[Text | None]:
+        """Do as `feed` does, or as `close` where there is no data; a little at a time.
+
+        None stands for work without a text: after each item others may have their turn.
+        """
+        if data is None:
+            yield from self._closing()
+            return
+        for at in range(0, len(data), TURN):
+            if self.over:
+                return
+            if at:
+                yield None
+            yield from self._part_of(data if len(data) <= TURN else data[at : at + TURN])
+
+    def _part_of(self, data: bytes) -> Iterator[Text | None]:
+        said, size = self.said, len(data)
+        if not self._sniffed:
+            data = self._sniff(data)
+        if self._body is None:
+            yield from self._read(self._decoder.feed(data))
+            if self._decoder.overflowed:
+                self._fail(f"a chunk is longer than {sse.MAX_EVENT_BYTES} bytes")
+        else:
+            self._body += data
+            if len(self._body) > MAX_BODY_BYTES:
+                self._fail(f"the answer is longer than {MAX_BODY_BYTES} bytes")
+        self._listen(size, silent=self.said == said and self._body is None)
+
+    def _listen(self, size: int, *, silent: bool) -> None:
+        """Count what is read as long as nothing is said."""
+        self._silent = (self._silent[0] + size, self._silent[1]) if silent else (0, 0)
+        if self._silent[0] > MAX_SILENT_BYTES or self._silent[1] > MAX_SILENT_EVENTS:
+            self._fail("it sends more and more, and says nothing")
+
+    def _closing(self) -> Iterator[Text | None]:
+        yield from self._read(self._decoder.close() if self._body is None else [bytes(self._body)])
         if self.fault is None and not self.finished:
             self._fail(self._why_unfinished())
+        if not self.over:
+            yield from self._end()
+        elif self.fault is not None:
+            yield from self._rest()
+
+    def _end(self) -> Iterator[Text]:
+        """Nothing more need be read: give what is left, and see whether it is the server that failed."""
         self.over = True
-        return [*texts, *self._rest()]
+        yield from self._rest()
+        fault = of_end(self.finish_reason)
+        if fault is not None:
+            self._fault(fault)
 
     def ended(self) -> Ended:
         """How the model ended, where there is no fault."""
@@ -127,7 +176,7 @@ class AnswerReader:
             prompt=self._prompt_tokens, completion=written, estimated=True, reasoning=self._thought_tokens
         )
         how = self._how()
-        strayed = self._strayed or (how == "stop" and not self._spoken.nothing and not self._whole)
+        strayed = self._strayed or (finish.is_own(how) and not self._spoken.nothing and not self._whole)
         return Ended(how, _usage(self._usage) or counted, strayed=strayed)
 
     @property
@@ -149,9 +198,15 @@ class AnswerReader:
         """Give the finish reason as it is for a text: a call that is whole is all that was asked for."""
         if self._steps is not None and self._steps.cut:
             return "length"  # within a member, whatever the server says
-        if self._ends_itself and self.finish_reason == "stop" and self._full():
+        own = finish.is_own(self.finish_reason, tool=self._calls)
+        if self._ends_itself and own and self._full():
             return "length"  # llama.cpp calls it completed
-        return "stop" if self._spoken.called and self.finish_reason == "tool_calls" else self.finish_reason
+        return "stop" if own else self.finish_reason
+
+    @property
+    def _calls(self) -> bool:
+        """Whether a call is what the answer was to be."""
+        return self._tool or self._spoken.called
 
     def _full(self) -> bool:
         written = None if self._usage is None else self._usage.completion_tokens
@@ -169,39 +224,49 @@ class AnswerReader:
             self._fail("a web page came instead of a stream", data)
         return data
 
-    def _read(self, chunks: list[bytes]) -> list[Text]:
-        texts: list[Text] = []
+    def _read(self, chunks: list[bytes]) -> Iterator[Text | None]:
         for chunk in chunks:
             if self.over:
                 break
-            if chunk == sse.DONE:
-                self.over = True
-                texts += self._rest()
+            if chunk == sse.DONE or chunk.strip() == sse.DONE:
+                yield from self._end()
                 break
+            if not chunk.strip():
+                continue
             match self._piece(chunk):
                 case Piece() as piece:
-                    texts += self._take(piece)
+                    yield from self._take(piece)
                     if self._ends_itself and self.finish_reason is not None:
-                        self.over = True
-                        texts += self._rest()
+                        yield from self._end()
                 case InBandError() as error:
                     self._fault_of(error)
                 case None:
                     known = "event of a response" if self._ends_itself else "chunk of a chat completion"
                     self._fail(f"something came that is no {known}", chunk)
-        return texts
 
-    def _take(self, piece: Piece) -> list[Text]:
-        self.finish_reason = piece.finish_reason or self.finish_reason
-        if piece.usage is not None:
-            self._usage, self._new_usage = piece.usage, True
+    def _take(self, piece: Piece) -> Iterator[Text | None]:
+        if not piece.text and piece == SILENT:
+            self._silent = (self._silent[0], self._silent[1] + 1)
+            return
         text = self._spoken.text(piece)
+        self.finish_reason = finish.worse(self.finish_reason, piece.finish_reason, tool=self._calls)
+        thought = self._musings.join(piece.thought)
         self._thought = self._thought or bool(piece.thought)
         self.said += bool(text or piece.thought or piece.finish_reason)
-        thoughts = self._think(piece.thought, self._count(len(piece.thought)))
+        yield from self._think(thought, self._count(len(thought)))
+        yield from self._said(text[:SLICE], None if len(text) > SLICE else piece.usage)
+        for at in range(SLICE, len(text), SLICE):
+            yield None
+            whole = at + SLICE >= len(text)
+            yield from self._said(text[at : at + SLICE], piece.usage if whole else None)
+
+    def _said(self, text: str, usage: WireUsage | None) -> list[Text]:
+        """Take some of what is said; with the last of a chunk comes what the chunk tells of the usage."""
+        if usage is not None:
+            self._usage, self._new_usage = usage, True
         self._unsaid += self._count(len(text))
         text = self._echo.strip(text)
-        return [*thoughts, *(self._say(text) if self._thinking is None else self._part(self._thinking, text))]
+        return self._say(text) if self._thinking is None else self._part(self._thinking, text)
 
     def _part(self, thinking: Thinking, text: str) -> list[Text]:
         """Part what is said from what is thought, and the tokens in proportion."""
@@ -239,11 +304,11 @@ class AnswerReader:
         return [Text(text, tokens, usage=told, thought=thought, strayed=self._strayed)]
 
     def _rest(self) -> list[Text]:
-        thinking, rest = self._thinking, self._echo.rest()
-        thought = ""
+        thinking, rest = self._thinking, self._echo.strip(self._spoken.close()) + self._echo.rest()
+        thought = self._musings.close()
         if thinking is not None:
-            (thought, rest), (held_thought, held) = thinking.feed(rest), thinking.close()
-            thought, rest = thought + held_thought, rest + held
+            (more, rest), (held_thought, held) = thinking.feed(rest), thinking.close()
+            thought, rest = thought + more + held_thought, rest + held
         return [*self._think(thought, 0), *self._say(rest, last=True)]
 
     def _count(self, characters: int) -> int:
@@ -266,7 +331,7 @@ class AnswerReader:
         self._fault(UpstreamProtocolError(message, said=Said.of(foreign)))
 
     def _fault(self, error: UpstreamError) -> None:
-        """Keep the first fault; nothing behind it is read."""
+        """Keep the first fault; nothing after it is read."""
         self.fault = self.fault or error
         self.over = True
 
@@ -280,52 +345,6 @@ def _usage(told: WireUsage | None) -> Usage | None:
         completion=told.completion_tokens,
         reasoning=min(told.reasoning_tokens or 0, told.completion_tokens),
     )
-
-
-class _Spoken:
-    """Puts what is said and what is written into tools into one text, each on lines of its own."""
-
-    def __init__(self) -> None:
-        self.called = False
-        self.aside = False  # whether something was said
-        self._places = Apart()  # calls that it was written into, None: it was said
-
-    @property
-    def nothing(self) -> bool:
-        """Whether there was no text at all: a refusal has a field of its own."""
-        return self._places.nothing
-
-    def text(self, piece: Piece) -> str:
-        """Give what a piece adds."""
-        said = self._places.join(None, piece.text)
-        self.aside = self.aside or bool(piece.text.strip())
-        for call, text in piece.inputs:
-            self.called = True
-            said += self._places.join(call, text)
-        return said
-
-
-class _Echo:
-    """Takes away a prefix that a server repeats before it goes on."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._seen = ""
-
-    def strip(self, text: str) -> str:
-        if not self._prefix:
-            return text
-        self._seen += text
-        if len(self._seen) < len(self._prefix) and self._prefix.startswith(self._seen):
-            return ""
-        said = self._seen.removeprefix(self._prefix)
-        self._prefix = self._seen = ""
-        return said
-
-    def rest(self) -> str:
-        """What looked like the beginning of an echo and was none."""
-        rest, self._prefix, self._seen = self._seen, "", ""
-        return rest
 
 
 def status_error(

@@ -22,6 +22,7 @@ from guard.errors import (
     UpstreamProtocolError,
     UpstreamTimeout,
 )
+from guard.run.faults import of_end
 from guard.run.messages import Ended, Message, Open, Target, Text, Usage
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from guard.wire import sse
@@ -125,6 +126,9 @@ class ScriptedUpstream:
                 yield Text(said)
         if said := thinking.close()[1]:
             yield Text(said, 0)
+        fault = of_end(reply.finish_reason)
+        if fault is not None:
+            raise fault
         prompt = sum(len(text_of(message)) for message in command.messages) // 4
         yield Ended(reply.finish_reason, Usage(prompt=prompt, completion=count))
 

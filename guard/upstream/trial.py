@@ -18,8 +18,11 @@ from guard.run.messages import Message, Open, Strategy
 from guard.upstream.abilities import CONTINUATIONS, GRAMMARS, ODD, ROOMS, SHORT, NoClient, goes_on
 from guard.upstream.answer import OK, Answer, read_answer
 from guard.upstream.base import Passage, PassageAnswer, Upstream
+from guard.upstream.bodies import PLAIN, whole
 from guard.upstream.capabilities import HELD, Api, Backend, Echo, Place, Prefix, Roles, Thinking
 from guard.upstream.request import body as body_of
+from guard.wire import finish
+from guard.wire.lenient import paired, read_json
 
 REQUEST_S: Final = 120.0  # for one request
 MAX_ANSWER_BYTES: Final = 1024 * 1024
@@ -89,13 +92,9 @@ class Trial:
         return answer
 
     async def _once(self, sent: Mapping[str, object]) -> Answer:
-        data = b""
         try:
             async with self._passed(_asked(self.row.api, sent)) as answer:
-                async for piece in answer.body:
-                    data += piece
-                    if len(data) > MAX_ANSWER_BYTES:
-                        break
+                data = await whole(answer, MAX_ANSWER_BYTES)
         except UpstreamError as error:
             return Answer(status=0, problem=error.message, said=error.said.text)
         return read_answer(answer.status, data, self.row.api)
@@ -145,8 +144,10 @@ class Trial:
         """See whether it is there, takes the key and knows the model, as far as its list of models tells."""
         started = perf_counter()
         try:
-            async with self._passed(Passage(method="GET", path="/models", headers=(), body=b"")) as answer:
-                data = b"".join([piece async for piece in answer.body])
+            async with self._passed(
+                Passage(method="GET", path="/models", headers=(PLAIN,), body=b"")
+            ) as answer:
+                data = await whole(answer, MAX_ANSWER_BYTES)
         except UpstreamError as error:
             self._say("reachable", f"no: {self._why(error.message, error.said.text)}")
             return False
@@ -168,7 +169,7 @@ class Trial:
         for changes in ({}, *_ways_out(self.row)):
             row = replace(self.row, **changes)
             answer = await self._ask(row, command)
-            if answer.good and (not answer.text or answer.finish_reason == "length"):
+            if answer.good and (not answer.text or answer.cut):
                 longer = await self._ask(row, replace(command, max_tokens=THOUGHTFUL))
                 if not answer.text or longer.thinks:  # it has spent all of it on thoughts
                     self.budget, answer = THOUGHTFUL, longer
@@ -239,7 +240,7 @@ class Trial:
         `held` is an answer under one that was obeyed, None where none was.
         """
         if not plain.thinks:
-            if row.thinks and plain.finish_reason == "stop":
+            if row.thinks and finish.is_own(plain.finish_reason):
                 self._say("thinks", "no", "yes", {"thinks": False})
             return
         if held is None or held.thinks:
@@ -392,7 +393,7 @@ def overrides(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def _asked(api: Api, sent: Mapping[str, object]) -> Passage:
-    headers = (("content-type", "application/json"),)
+    headers = (("content-type", "application/json"), PLAIN)
     return Passage(method="POST", path=api.path, headers=headers, body=orjson.dumps(sent))
 
 
@@ -435,15 +436,15 @@ def _written(changes: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _listed(status: int, data: bytes, model: str) -> str:
-    try:
-        models = [str(each["id"]) for each in orjson.loads(data)["data"]] if status == OK else None
-    except (ValueError, KeyError, TypeError):
-        models = None
-    if models is None:
+    found = read_json(data) if status == OK else None
+    listed = found.get("data") if isinstance(found, dict) else None
+    if not isinstance(listed, list):
         return "it lists no models"
+    models = [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
     if model in models:
         return "listed"
-    return f"not among the {len(models)} that it lists, such as {', '.join(models[:3]) or 'none'}"
+    some = ", ".join(paired(name[:100]) for name in models[:3])
+    return f"not among the {len(models)} that it lists, such as {some or 'none'}"
 
 
 def _yes(is_so: bool) -> str:

@@ -15,9 +15,12 @@ from typing import Any, Final, Self
 import orjson
 
 from guard.errors import RequestError
+from guard.wire.lenient import half_in, read_json
 
 MOST_BRACKETS: Final = 20_000  # lists and objects of a body
 MOST_STRINGS: Final = 30_000  # names among them
+
+GZIP: Final = b"\x1f\x8b"  # how what is compressed begins
 
 MOST_DIGITS: Final = 400  # of a number that is looked at
 PLAIN_DIGITS: Final = 18  # which every reader of JSON takes
@@ -34,7 +37,25 @@ def read_body(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise RequestError(f"the body is no JSON: {error}", code="invalid_json") from None
+        raise _unreadable(body, error) from None
+
+
+def _unreadable(body: bytes, error: orjson.JSONDecodeError) -> RequestError:
+    """Say what keeps a body from being read."""
+    if body[:2] == GZIP:
+        message = "the body is compressed (gzip), which is not supported: expected plain JSON"
+        return RequestError(message, code="unsupported_encoding", status=415)
+    try:
+        body.decode()
+    except UnicodeDecodeError as wrong:
+        byte = body[wrong.start]
+        message = f"the body is no UTF-8: byte 0x{byte:02x} at position {wrong.start}"
+        return RequestError(message, code="invalid_json")
+    path = half_in(read_json(body))
+    if path is None:
+        return RequestError(f"the body is no JSON: {error}", code="invalid_json")
+    message = f"{path or 'the body'} has half of a surrogate pair, which is no character"
+    return RequestError(message, param=path or None, code="invalid_json")
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from guard.errors import RequestError
 from guard.foreign import Said
+from guard.wire import finish
 from guard.wire.body import encode, read_exactly, read_object
+from guard.wire.lenient import NOT_JSON, paired, read_json
 from guard.wire.statuses import status_of
 
 Message = dict[str, object]
@@ -177,84 +179,23 @@ class WireUsage(BaseModel):
         return tokens if type(tokens) is int and 0 <= tokens <= MAX_TOKENS else None
 
 
-class _Custom(BaseModel):
-    """The call of a tool whose input is a text. A continuation repeats nothing: all but the text is null."""
-
-    input: str | None = None
-
-
-class _Call(BaseModel):
-    index: int | None = None
-    custom: _Custom | None = None
-
-    @field_validator("custom", mode="before")
-    @classmethod
-    def _object(cls, custom: Any) -> Any:
-        return custom if isinstance(custom, dict) and isinstance(custom.get("input"), str) else None
+def usage_of(told: object) -> WireUsage | None:
+    """Read `usage`; None where it is no object."""
+    return WireUsage.model_validate(told) if isinstance(told, dict) else None
 
 
-class _Said(BaseModel):
-    """A message or a delta. Content that comes in parts is joined; parts that are no text are left out."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a piece writes into a tool that takes a text.
 
-    model_config = ConfigDict(extra="allow")
+    `place`, `id` and `name` tell which call it belongs to; what follows the first piece may leave out the
+    last two.
+    """
 
-    content: str | None = None
-    parts: Any = Field(default=None, alias="content")
-    tool_calls: list[_Call] | None = None
-
-    @field_validator("content", mode="before")
-    @classmethod
-    def _join(cls, content: Any) -> Any:
-        return text_of({"content": content}) if isinstance(content, list) else content
-
-    @field_validator("tool_calls", mode="before")
-    @classmethod
-    def _calls(cls, calls: Any) -> Any:
-        return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else None
-
-    @property
-    def inputs(self) -> tuple[tuple[int, str], ...]:
-        """What is written as the input of tools, with which call it belongs to."""
-        calls = enumerate(self.tool_calls or ())
-        return tuple(
-            (place if call.index is None else call.index, call.custom.input)
-            for place, call in calls
-            if call.custom is not None and call.custom.input
-        )
-
-    def thought(self, fields: tuple[str, ...]) -> str:
-        """Give what it says in the first of these fields that is there, else in parts of its content."""
-        told = self.model_extra or {}
-        texts = (text for name in fields if isinstance(text := told.get(name), str))
-        return next(filter(None, texts), "") or _thought_in(self.parts)
-
-
-def _thought_in(content: Any) -> str:
-    """Join the thoughts among the parts of a content."""
-    parts = content if isinstance(content, list) else ()
-    return "".join(
-        text_of({"content": part["thinking"]})
-        for part in parts
-        if isinstance(part, dict) and part.get("type") == "thinking" and "thinking" in part
-    )
-
-
-class _Choice(BaseModel):
-    index: int | None = None
-    delta: _Said | None = None
-    message: _Said | None = None
-    finish_reason: str | None = None
-
-
-class _Answer(BaseModel):
-    choices: list[_Choice] | None
-    usage: WireUsage | None = None
-    error: Any = None
-
-    @field_validator("usage", mode="before")
-    @classmethod
-    def _told(cls, usage: Any) -> Any:
-        return usage if isinstance(usage, dict) else None
+    place: int
+    text: str
+    id: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +203,17 @@ class Piece:
     """What one chunk, or a whole answer, says of the first choice.
 
     `thought`: the reasoning that came beside it, which is none of the answer but was paid for. `inputs`: what
-    it writes into tools that take a text, with the number of the call.
+    it writes into tools that take a text. `finish_reason` is as `guard.wire.finish` lists it.
     """
 
     text: str
     thought: str
     finish_reason: str | None
     usage: WireUsage | None
-    inputs: tuple[tuple[int, str], ...] = ()
+    inputs: tuple[Call, ...] = ()
+
+
+SILENT: Final = Piece("", "", None, None)  # what carries nothing, such as a sign of life
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +225,9 @@ class InBandError:
 
 
 def read_piece(data: bytes, reasoning: tuple[str, ...] = REASONING) -> Piece | InBandError | None:
-    """Read the data of a chunk or the body of a whole answer; None where it is neither.
+    """Read the data of a chunk or the body of a whole answer; None where it is no JSON.
 
-    `reasoning`: the fields that may hold thoughts.
+    `reasoning`: the fields that may hold thoughts. What nobody reads may be of any form.
     """
     return read_usual_piece(data) or read_any_piece(data, reasoning)
 
@@ -303,29 +247,78 @@ def read_usual_piece(data: bytes) -> Piece | None:
 
 def read_any_piece(data: bytes, reasoning: tuple[str, ...] = REASONING) -> Piece | InBandError | None:
     """Read whatever may come; `read_piece` with nothing taken for granted."""
-    try:
-        answer = _Answer.model_validate_json(data)
-    except ValidationError:
-        return read_error(data)
-    if answer.error:
-        return read_error(data)
-    for choice in answer.choices or ():
-        if not choice.index:
-            said = choice.delta or choice.message or _NOTHING
-            thought = said.thought(reasoning)
-            return Piece(said.content or "", thought, choice.finish_reason, answer.usage, said.inputs)
-    return Piece("", "", None, answer.usage)
+    raw = read_json(data)
+    if raw is NOT_JSON:
+        return None
+    if not isinstance(raw, dict):
+        return SILENT
+    choices = raw.get("choices")
+    if raw.get("error") or not isinstance(choices, list):
+        error = error_in(raw, data)
+        if error is not None:
+            return error
+    usage = usage_of(raw.get("usage"))
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and not choice.get("index"):
+            return _of_choice(choice, reasoning, usage)
+    return SILENT if usage is None else Piece("", "", None, usage)
 
 
-_NOTHING = _Said()
+def _of_choice(choice: Mapping[str, Any], reasoning: tuple[str, ...], usage: WireUsage | None) -> Piece:
+    """Read what a choice says, in a delta or in a message. Content that comes in parts is joined."""
+    delta, message = choice.get("delta"), choice.get("message")
+    said = delta if isinstance(delta, dict) else message if isinstance(message, dict) else {}
+    return Piece(
+        text_of(said),
+        _thought(said, reasoning),
+        finish.plain(choice.get("finish_reason")),
+        usage,
+        tuple(_inputs(said.get("tool_calls"))),
+    )
+
+
+def _inputs(calls: object) -> Iterator[Call]:
+    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+        match call:
+            case {"custom": {"input": str(text)} as custom} if text:
+                index, known = call.get("index"), call.get("id")
+                name = custom.get("name")
+                yield Call(
+                    index if isinstance(index, int) else place,
+                    text,
+                    known if isinstance(known, str) and known else None,
+                    name if isinstance(name, str) and name else None,
+                )
+            case {"custom": {"name": str(name)}, "id": str(known)}:
+                index = call.get("index")
+                yield Call(index if isinstance(index, int) else place, "", known, name)
+            case _:
+                pass
+
+
+def _thought(said: Mapping[str, Any], fields: tuple[str, ...]) -> str:
+    """Give what is thought in the first of these fields that is there, else in parts of the content."""
+    texts = (text for name in fields if isinstance(text := said.get(name), str))
+    return next(filter(None, texts), "") or _thought_in(said.get("content"))
+
+
+def _thought_in(content: Any) -> str:
+    """Join the thoughts among the parts of a content."""
+    parts = content if isinstance(content, list) else ()
+    return "".join(
+        text_of({"content": part["thinking"]})
+        for part in parts
+        if isinstance(part, dict) and part.get("type") == "thinking" and "thinking" in part
+    )
 
 
 def read_error(data: bytes) -> InBandError | None:
     """Read an error body of one of the usual shapes; None where it has none of them."""
-    try:
-        raw = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return None
+    return error_in(read_json(data), data)
+
+
+def error_in(raw: Any, data: bytes) -> InBandError | None:
+    """Find the error that a value is, in one of the usual shapes. `data` is the value as it came."""
     match raw:
         case {"error": {"message": str(message), **rest}}:
             return InBandError(_said(message, rest), _status(rest))
@@ -334,18 +327,16 @@ def read_error(data: bytes) -> InBandError | None:
             | {"object": "error", "message": str(message)}
             | {"message": str(message), "code": int() | str()}  # what an event of the name `error` holds
             | {"detail": str(message)}
-        ):
+        ) if message:
             return InBandError(_said(message, raw), _status(raw))
-        case {"error": error} if error:
-            return InBandError(
-                Said.of(data), None
-            )  # as it came: it may be nested more deeply than can be written
+        case {"error": error} if error:  # as it came: it may be nested more deeply than can be written
+            return InBandError(Said.of(data), _status(error if isinstance(error, dict) else raw))
         case _:
             return None
 
 
 def _said(message: str, error: Mapping[Any, object]) -> Said:
-    return Said.of(message, code=error.get("code"), type=error.get("type"), param=error.get("param"))
+    return Said.of(paired(message), code=error.get("code"), type=error.get("type"), param=error.get("param"))
 
 
 def _status(error: Mapping[Any, object]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 PIECE: Final = 16 * 1024  # bytes that are given at once
@@ -23,14 +23,24 @@ def decoded(pieces: Iterable[bytes], coding: str) -> Iterator[bytes]:
     `coding` is one of `READABLE`. Raises `UndecodableError`, behind the pieces that were good. A body that
     breaks off gives what was there.
     """
-    if coding in {"", "identity"}:
-        for data in pieces:
-            for at in range(0, len(data), PIECE):
-                yield data[at : at + PIECE]
-        return
-    inflater = _Inflater(raw_allowed=coding == "deflate")
+    decode = decoder(coding)
     for data in pieces:
-        yield from inflater.feed(data)
+        yield from decode(data)
+
+
+def decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """Give what undoes an encoding piece by piece, as `decoded` does.
+
+    Raises `UndecodableError` for one that is not `READABLE`, and so does what is given, where bytes are not
+    in that encoding.
+    """
+    if coding not in READABLE:
+        raise UndecodableError(f"unknown encoding {coding[:40]!r}")
+    return _cut if coding in {"", "identity"} else _Inflater(raw_allowed=coding == "deflate").feed
+
+
+def _cut(data: bytes) -> Iterator[bytes]:
+    yield from (data[at : at + PIECE] for at in range(0, len(data), PIECE))
 
 
 class _Inflater:

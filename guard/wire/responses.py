@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import orjson
-
 from guard.foreign import Said
 from guard.wire.apart import Apart
-from guard.wire.chat import InBandError, Piece, WireUsage, read_error
+from guard.wire.chat import SILENT, Call, InBandError, Piece, WireUsage, error_in, usage_of
+from guard.wire.lenient import NOT_JSON, paired, read_json
 from guard.wire.statuses import status_of
 
 # What is thought comes as the deltas of these, and in the parts of an item `reasoning`.
@@ -18,15 +17,14 @@ THOUGHTS: Final = ("reasoning_text", "reasoning_summary_text")
 _TEXT: Final = "response.output_text.delta"
 _INPUT: Final = "response.custom_tool_call_input.delta"
 _LAST: Final = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-_NOTHING: Final = Piece("", "", None, None)
 
 
 class Events:
     """Reads one answer, event by event. `read` never raises.
 
-    Events that it does not know say nothing. Where no piece of a text came beforehand, the text is taken
-    from the response that the last event holds; an answer in one piece is such a response. Each part of a
-    message begins on a line of its own.
+    Events that it does not know, or cannot read, say nothing. Where no piece of a text came beforehand, the
+    text is taken from the response that the last event holds; an answer in one piece is such a response. Each
+    part of a message begins on a line of its own.
 
     `thoughts`: of which deltas are thoughts.
     """
@@ -36,31 +34,37 @@ class Events:
         self._heard = False  # whether something was said or written into a tool
         self._thought = False
         self._parts = Apart()  # of messages
+        self._names: dict[int, str] = {}  # of the tools that are called, by the place of the call
 
     def read(self, data: bytes) -> Piece | InBandError | None:
-        """Read the data of an event, or the whole response; None where it is neither."""
-        try:
-            event = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return None
+        """Read the data of an event, or the whole response; None where it is no JSON."""
+        event = read_json(data)
         match event:
             case {"type": str(kind), "delta": str(text)} if self._told(kind):
                 return self._piece(kind, text, event)
-            case {"type": str(kind), "response": dict(response)} if kind in _LAST:
-                return self._end(_LAST[kind], response)
+            case {"type": str(kind)} if kind in _LAST:
+                response = event.get("response")
+                return self._end(_LAST[kind], response if isinstance(response, dict) else {})
+            case {
+                "type": "response.output_item.added",
+                "item": {"name": str(name)},
+                "output_index": int(place),
+            }:
+                self._names[place] = name
+                return SILENT
             case {"type": "error"}:
                 told = event.get("error")
                 return _error(told if isinstance(told, dict) else event)
             case {"message": str(), "code": int() | str()}:
                 return _error(event)
-            case {"type": str(kind)}:
-                return None if self._told(kind) or kind in _LAST else _NOTHING
+            case {"type": str()}:
+                return SILENT
             case {"object": "response"}:
-                return self._end(event.get("status"), event)
+                return self._end("", event)
             case {"error": dict(told)}:
                 return _error(told)
             case _:
-                return read_error(data)
+                return None if event is NOT_JSON else error_in(event, data) or SILENT
 
     def _told(self, kind: str) -> bool:
         return kind in {_TEXT, _INPUT} or kind in self._thoughts
@@ -73,9 +77,15 @@ class Events:
         place = event.get("output_index")
         if kind == _TEXT:
             return Piece(self._parts.join((place, event.get("content_index")), text), "", None, None)
-        return Piece("", "", None, None, ((place if isinstance(place, int) else 0, text),))
+        known = event.get("item_id")
+        place = place if isinstance(place, int) else 0
+        call = Call(place, text, known if isinstance(known, str) else None, self._names.get(place))
+        return Piece("", "", None, None, (call,) if text else ())
 
-    def _end(self, status: object, response: Mapping[str, Any]) -> Piece | InBandError:
+    def _end(self, said: str, response: Mapping[str, Any]) -> Piece | InBandError:
+        """Read the end. `said` is the status that the event stands for; the response may know better."""
+        told = response.get("status")
+        status = said if told is None or said not in {"", "completed"} else told
         if status == "failed":
             error = response.get("error")
             return _error(error if isinstance(error, dict) else {})
@@ -85,29 +95,27 @@ class Events:
         return Piece(
             "".join(self._parts.join(place, said) for place, said in unheard),
             "" if self._thought else "".join(_thought(items)),
-            _finish_reason(status, response.get("incomplete_details")),
+            _finish_reason(status, response.get("incomplete_details"), items),
             _usage(response.get("usage")),
             () if self._heard else tuple(_inputs(items)),
         )
 
 
-def _finish_reason(status: object, details: object) -> str | None:
+def _finish_reason(status: object, details: object, items: list[dict[str, Any]]) -> str | None:
     """Give the finish reason that a chat completion would have; None where a response has not ended."""
-    match status, details:
-        case "completed", _:
-            return "stop"
-        case "incomplete", {"reason": "content_filter"}:
-            return "content_filter"
-        case "incomplete", _:
-            return "length"
-        case _:
-            return None
+    if status not in ("completed", "incomplete"):
+        return None
+    reason = details.get("reason") if isinstance(details, dict) else details
+    if reason == "content_filter":
+        return "content_filter"
+    cut = status == "incomplete" or reason or any(item.get("status") == "incomplete" for item in items)
+    return "length" if cut else "stop"
 
 
 def _usage(told: object) -> WireUsage | None:
     if not isinstance(told, dict):
         return None
-    return WireUsage.model_validate(
+    return usage_of(
         {
             "prompt_tokens": told.get("input_tokens"),
             "completion_tokens": told.get("output_tokens"),
@@ -120,7 +128,7 @@ def _error(told: Mapping[str, Any]) -> InBandError:
     message, code = told.get("message"), told.get("code")
     kind = told.get("type")
     said = Said.of(
-        message if isinstance(message, str) else "",
+        paired(message) if isinstance(message, str) else "",
         code=code,
         type=None if kind == "error" else kind,  # which is the event's
         param=told.get("param"),
@@ -155,11 +163,19 @@ def _thought(items: list[dict[str, Any]]) -> Iterator[str]:
             yield from _texts(item.get("summary"), "summary_text")
 
 
-def _inputs(items: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+def _inputs(items: list[dict[str, Any]]) -> Iterator[Call]:
     for place, item in enumerate(items):
-        written = item.get("input")
-        if item.get("type") == "custom_tool_call" and isinstance(written, str) and written:
-            yield place, written
+        match item:
+            case {"type": "custom_tool_call", "input": str(written)} if written:
+                known, name = item.get("id"), item.get("name")
+                yield Call(
+                    place,
+                    written,
+                    known if isinstance(known, str) else None,
+                    name if isinstance(name, str) else None,
+                )
+            case _:
+                pass
 
 
 def _texts(parts: object, kind: str) -> Iterator[str]:

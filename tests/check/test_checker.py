@@ -183,7 +183,9 @@ def test_without_a_nonce_the_opening_lines_is_taken(program: Program) -> None:
     ("reason", "kind"),
     [
         ("stop", Kind.MISSING_ANSWER),
-        ("tool_calls", Kind.MISSING_ANSWER),
+        ("eos_token", Kind.MISSING_ANSWER),
+        ("tool_calls", Kind.TRUNCATED),
+        ("abort", Kind.TRUNCATED),
         ("length", Kind.TRUNCATED),
         ("content_filter", Kind.TRUNCATED),
         (None, Kind.TRUNCATED),

@@ -109,7 +109,7 @@ def test_the_request_has_our_fields_and_the_clients_others() -> None:
     assert heads[0].startswith("POST /v1/chat/completions HTTP/1.1")
     assert "bearer sk-ours" in heads[0].lower()
     assert "theirs" not in heads[0]
-    assert "accept-encoding" not in heads[0].lower()
+    assert "accept-encoding: identity" in heads[0].lower()
 
 
 def test_the_clients_key_is_passed_on_only_where_the_operator_says_so() -> None:

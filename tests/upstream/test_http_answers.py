@@ -147,15 +147,12 @@ def test_a_web_page_is_no_answer(content_type: str) -> None:
         (b"", "the answer is empty"),
         (b"\n\n \n", "the answer is empty"),
         (b"Hello.", "broke off in the middle of a chunk"),
-        (b"{}", "something came that is no chunk of a chat completion"),
+        (b"{}", "ended without a finish reason"),
         (b'{"choices": [', "something came that is no chunk"),
-        (b'{"choices": 3}', "something came that is no chunk"),
+        (b'{"choices": 3}', "ended without a finish reason"),
         (b"data: {\n\n", "something came that is no chunk of a chat completion"),
-        (b"data: null\n\n", "something came that is no chunk"),
-        (b"data: [1]\n\n", "something came that is no chunk"),
-        (b'data: {"choices": [{"delta": 5}]}\n\n', "something came that is no chunk"),
-        (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "something came that is no chunk"),
-        (b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n', "something came that is no chunk"),
+        (b"data: null\n\n", "ended without a finish reason"),
+        (b'data: {"choices": [{"delta": 5}]}\n\n', "ended without a finish reason"),
         (b"data: " + b"[" * 100_000 + b"\n\n", "something came that is no chunk"),
         (said("1 a"), "ended without a finish reason and without [DONE]"),
         (said("1 a") + b'data: {"choi', "broke off in the middle of a chunk"),
@@ -257,4 +254,4 @@ def test_a_line_without_end_is_bounded() -> None:
 
 def test_a_body_without_end_is_bounded() -> None:
     error = fault(answers(STREAM_HEAD, chunked(b"{"), *[chunked(b" " * 65536)] * 200))
-    assert "the answer is longer than 8388608 bytes" in error.message
+    assert "the answer is longer than 2097152 bytes" in error.message

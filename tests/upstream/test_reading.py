@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard.errors import UpstreamBusy
 from guard.run.messages import Text
-from guard.upstream.reading import AnswerReader
+from guard.upstream.reading import MAX_SILENT_BYTES, MAX_SILENT_EVENTS, AnswerReader
 from tests.upstream.servers import DONE, USAGE, event, said
 
 LINES = "1 a = 3 + 4 = 7\n2 b = 7 * 2 = 14\n"
@@ -128,3 +129,98 @@ def test_blanks_between_members_are_no_text_and_cost_their_tokens() -> None:
 def test_without_members_an_object_is_a_text_like_any_other() -> None:
     texts, _ = read(said(OBJECT), said("", "stop"), DONE)
     assert texts == [OBJECT]
+
+
+@given(st.text(st.sampled_from("a😀é\n\U0001f9ee"), min_size=1, max_size=8), st.data())
+def test_a_character_that_is_split_over_two_deltas_is_whole(text: str, data: st.DataObject) -> None:
+    raw = text.encode("utf-16-le")
+    halves = [chr(raw[at] | raw[at + 1] << 8) for at in range(0, len(raw), 2)]
+    pieces = [chunk(content=half, reasoning_content=half) for half in halves]
+    texts, reader = read(*pieces, chunk("stop"), DONE)
+    assert "".join(texts) == text
+    assert reader.ended().finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    "event_of",
+    [
+        b'data: {"choices":[{"index":0,"delta":{"content":"1 a\\ud800"},"finish_reason":null}]}\n\n',
+        b'data: {"odd":"\\udc00","choices":[{"index":0,"delta":{"content":"1 a"},"finish_reason":null}]}\n\n',
+        b'data: {"odd":"\xff\xfe","choices":[{"index":0,"delta":{"content":"1 a"},"finish_reason":null}]}\n\n',
+        b'data: {"choices":[{"index":0,"delta":{"content":"1 a\xed\xa0\xbd"},"finish_reason":null}]}\n\n',
+    ],
+)
+def test_one_character_outside_unicode_spoils_nothing_else(event_of: bytes) -> None:
+    texts, _ = read(event_of, chunk("stop"), DONE)
+    assert "".join(texts).rstrip("\N{REPLACEMENT CHARACTER}") == "1 a"
+
+
+SILENT = (
+    *(
+        b"data:\n\n",
+        b"data: null\n\n",
+        b"data: {}\n\n",
+        b'event: ping\ndata: {"type":"ping"}\n\n',
+        b": x\n\n",
+    ),
+    *(b'data: {"id":"x"}\n\n', b'data: {"choices":[null]}\n\n', b'data: {"choices":[]}\n\n', b"data: 7\n\n"),
+    *(b'data: "wait"\n\n', b'data: {"choices":{"a":1}}\n\n', b"event: ping\n\n"),
+)
+
+
+@given(st.lists(st.sampled_from(SILENT), max_size=6), st.sampled_from([DONE, b"data: [DONE] \n\n", b""]))
+def test_what_says_nothing_is_passed_over(silent: list[bytes], last: bytes) -> None:
+    texts, reader = read(*silent, chunk(content="1 a"), *silent, chunk("stop"), *silent, last)
+    assert texts == ["1 a"]
+    assert reader.ended().finish_reason == "stop"
+
+
+def test_what_says_nothing_without_end_is_a_fault() -> None:
+    reader = AnswerReader()
+    for _ in range(MAX_SILENT_EVENTS // 1000 + 2):
+        reader.feed(b"data: {}\n\n" * 1000)
+    assert reader.fault is not None
+    comments = AnswerReader()
+    for _ in range(MAX_SILENT_BYTES // 65_536 + 2):
+        comments.feed(b": " + b"x" * 65_532 + b"\n\n")
+    assert comments.fault is not None
+
+
+@pytest.mark.parametrize(
+    "reasons", [("length", "stop"), ("stop", "length"), ("stop", "abort"), ("error", "stop")]
+)
+def test_of_two_reasons_the_worse_one_counts(reasons: tuple[str, str]) -> None:
+    reader = AnswerReader()
+    for one in (chunk(content="1 a = 3"), *map(chunk, reasons), DONE):
+        reader.feed(one)
+    reader.close()
+    if "length" in reasons:
+        assert reader.ended().finish_reason == "length"
+    else:
+        assert isinstance(reader.fault, UpstreamBusy)
+        assert reader.fault.retryable
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_call_of_another_tool_is_no_part_of_the_trace(whole: bool) -> None:
+    other = {"index": 0, "id": "call_0", "type": "custom", "custom": {"name": "search", "input": "9 x = 1\n"}}
+    ours = {"index": 0, "id": "call_1", "type": "custom", "custom": {"name": "trace", "input": "1 a = 3\n"}}
+    more = {"index": 0, "id": None, "type": None, "custom": {"name": None, "input": "2 b = 4\n"}}
+    if whole:
+        calls = [other | {"index": 0}, ours | {"index": 1}, more | {"index": 1}]
+        events = [chunk(tool_calls=calls)]
+    else:
+        events = [chunk(tool_calls=[other]), chunk(tool_calls=[ours]), chunk(tool_calls=[more])]
+    texts, reader = read(*events, chunk("tool_calls"), DONE, tool=True)
+    assert "".join(texts) == "1 a = 3\n2 b = 4\n"
+    assert reader.ended().strayed
+
+
+@pytest.mark.parametrize("text", ["1 a = 3", "1 a = 3\n"])
+def test_calls_with_the_same_number_are_told_apart_by_their_names_for_them(text: str) -> None:
+    calls = [
+        {"index": 0, "id": name, "type": "custom", "custom": {"name": "trace", "input": text}}
+        for name in "xyy"
+    ]
+    texts, _ = read(*(chunk(tool_calls=[call]) for call in calls), chunk("tool_calls"), DONE, tool=True)
+    assert "".join(texts) == f"{text.rstrip()}\n{text}{text}"

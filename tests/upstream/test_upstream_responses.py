@@ -43,7 +43,6 @@ from tests.upstream.servers import (
     hear,
     opening,
     run,
-    said,
     serving,
     text_in,
     whole,
@@ -385,9 +384,9 @@ def test_a_stream_without_its_last_event_is_a_fault() -> None:
     assert isinstance(fault(*answer.start(), answer.tool(["1"])[0][:-9]), UpstreamProtocolError)
 
 
-@pytest.mark.parametrize("rubbish", [b"{", b"7", said("1 a")[6:-2], b'{"type": "response.completed"}'])
+@pytest.mark.parametrize("rubbish", [b"{", b"Hello", b"1 a"])
 def test_what_is_no_event_is_a_fault(rubbish: bytes) -> None:
-    error = fault(*Answer().start(), event(rubbish))
+    error = fault(*Answer().start(), b"data: " + rubbish + b"\n\n")
     assert isinstance(error, UpstreamProtocolError)
     assert "something came that is no event of a response" in str(error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from typing import Any
@@ -14,6 +15,8 @@ from guard.errors import RequestError
 from guard.foreign import Said
 from guard.wire.body import Written
 from guard.wire.chat import (
+    SILENT,
+    Call,
     Envelope,
     InBandError,
     Piece,
@@ -25,6 +28,8 @@ from guard.wire.chat import (
     read_usual_piece,
     text_of,
 )
+from guard.wire.lenient import NOT_JSON, read_json
+from guard.wire.responses import Events
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
@@ -293,8 +298,61 @@ def test_the_short_way_is_taken_by_an_ordinary_chunk() -> None:
 
 @given(st.binary())
 def test_arbitrary_data_is_no_chunk(data: bytes) -> None:
-    assert read_piece(data) is None
+    assert read_piece(data) in (None, SILENT)
+    assert (read_piece(data) is None) == (read_json(data) is NOT_JSON)
     assert read_piece(b'{"choices":' + data) is None
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+MEMBERS = (
+    *("id", "object", "choices", "usage", "index", "delta", "message", "content", "tool_calls", "custom"),
+    *("input", "name", "finish_reason", "reasoning", "type", "code", "status", "detail", "prompt_tokens"),
+)
+ODD = st.recursive(
+    ANYTHING,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=4)
+        | st.builds(lambda choice: {"choices": [choice]}, inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(ODD)
+def test_no_json_is_a_fault_whatever_it_says(value: object) -> None:
+    """A sign of life, a member of another type: what cannot be read says nothing."""
+    data = json.dumps(value).encode()
+    assert isinstance(read_piece(data), Piece | InBandError)
+    assert isinstance(Events().read(data), Piece | InBandError)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"null",
+        b"{}",
+        b"[]",
+        b"7",
+        b'{"type":"ping"}',
+        b'{"choices":[null]}',
+        b'{"choices":null}',
+        b'{"choices":7}',
+    ],
+)
+def test_a_sign_of_life_says_nothing(data: bytes) -> None:
+    assert read_piece(data) == SILENT
+
+
+def test_the_usage_of_a_chunk_without_choices_is_kept() -> None:
+    piece = read_piece(b'{"usage":{"prompt_tokens":3,"completion_tokens":4}}')
+    assert isinstance(piece, Piece)
+    assert piece.usage is not None
+    assert piece.usage.completion_tokens == 4
 
 
 def test_an_error_is_found_in_every_usual_shape() -> None:
@@ -305,6 +363,9 @@ def test_an_error_is_found_in_every_usual_shape() -> None:
     assert read_error(b'{"error":"m"}') == InBandError(Said.of("m"), None)
     assert read_error(b'{"detail":"m"}') == InBandError(Said.of("m"), None)
     assert read_error(b'{"error":{"why":1}}') == InBandError(Said.of('{"error":{"why":1}}'), None)
+    deep = b'{"error":' + b'{"a":' * 255 + b"1" + b"}" * 256
+    assert read_error(deep) == InBandError(Said.of(deep), None)
+    assert read_error(b'{"error":{"code":429}}') == InBandError(Said.of('{"error":{"code":429}}'), 429)
     assert read_error(b'{"object":"error","message":"m","code":404}') == InBandError(Said.of("m"), 404)
     assert read_error(b'{"message":"m","code":400,"type":"x"}') == InBandError(Said.of("m", type="x"), 400)
     for nothing in (b"{}", b"[]", b"", b"\xff", b'{"error":null}', b'{"error":{}}'):
@@ -359,13 +420,16 @@ def call(**custom: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("said", "inputs"),
     [
-        ({"tool_calls": [{**call(name="trace", input=""), "id": "call_1", "type": "custom"}]}, ()),
-        ({"content": None, "tool_calls": [call(name=None, input="1 a")]}, ((0, "1 a"),)),
+        (
+            {"tool_calls": [{**call(name="trace", input=""), "id": "call_1", "type": "custom"}]},
+            (Call(0, "", "call_1", "trace"),),
+        ),
+        ({"content": None, "tool_calls": [call(name=None, input="1 a")]}, (Call(0, "1 a"),)),
         (
             {"tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "trace", "input": "x"}}]},
-            ((0, "x"),),
+            (Call(0, "x", "c", "trace"),),
         ),
-        ({"tool_calls": [call(input="x"), {**call(input="y"), "index": 4}]}, ((0, "x"), (4, "y"))),
+        ({"tool_calls": [call(input="x"), {**call(input="y"), "index": 4}]}, (Call(0, "x"), Call(4, "y"))),
         ({"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]}, ()),
         ({"tool_calls": [{"custom": None}, {"custom": 3}, {"custom": {"input": 4}}, "odd", None]}, ()),
         ({"tool_calls": None}, ()),
@@ -374,7 +438,30 @@ def call(**custom: object) -> dict[str, object]:
 )
 @pytest.mark.parametrize("place", ["delta", "message"])
 def test_the_input_of_a_tool_that_takes_a_text_is_read(
-    said: dict[str, object], inputs: tuple[tuple[int, str], ...], place: str
+    said: dict[str, object], inputs: tuple[Call, ...], place: str
 ) -> None:
     data = json.dumps({"choices": [{"index": 0, place: said, "finish_reason": "tool_calls"}]}).encode()
     assert read_piece(data) == Piece("", "", "tool_calls", None, inputs)
+
+
+PATHS = st.lists(st.sampled_from(["metadata", "user", "note"]) | st.integers(0, 2), min_size=1, max_size=4)
+
+
+@given(PATHS, st.sampled_from(["\ud83d", "\udc00", "a\ud800b"]))
+def test_half_of_a_character_in_a_request_is_told_with_its_path(path: list[str | int], half: str) -> None:
+    value: object = half
+    for step in reversed(path):
+        value = {step: value} if isinstance(step, str) else [*["whole"] * step, value]
+    error = refused(json.dumps({**ASK, "extra": value}).encode())
+    assert (error.code, error.http_status) == ("invalid_json", 400)
+    assert error.param == ".".join(map(str, ["extra", *path]))
+    assert "half of a surrogate pair" in error.message
+
+
+def test_what_is_no_text_is_told_so() -> None:
+    sent = json.dumps(ASK).encode()
+    assert "no UTF-8: byte 0xff at position 2" in refused(b'{"\xff' + sent).message
+    assert "no UTF-8: byte 0xed" in refused(sent.replace(b"Hello", b"\xed\xa0\xbd")).message
+    with pytest.raises(RequestError, match=r"compressed \(gzip\)") as packed:
+        parse_request(gzip.compress(sent))
+    assert (packed.value.http_status, packed.value.code) == (415, "unsupported_encoding")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openai.types.responses import ResponseError
 
 from guard.foreign import Foreign, Said
-from guard.wire.chat import InBandError, Piece
+from guard.wire.chat import SILENT, Call, InBandError, Piece
 from guard.wire.responses import THOUGHTS, Events
 from tests.upstream.responding import Answer, models
 
@@ -47,7 +47,9 @@ def test_what_is_said_written_and_thought_is_kept_apart() -> None:
     pieces = pieces_of(events)
     assert "".join(piece.thought for piece in pieces) == "I add.2 + 3"
     assert text_in(pieces) == "Here:"
-    assert [each for piece in pieces for each in piece.inputs] == [(3, "1 a"), (3, " = 3\n")]
+    assert [each for piece in pieces for each in piece.inputs] == [
+        Call(3, text, "ctc_3", "trace") for text in ("1 a", " = 3\n")
+    ]
     last = pieces[-1]
     assert last.finish_reason == "stop"
     assert last.usage is not None
@@ -91,18 +93,22 @@ def test_a_response_in_one_piece_says_it_all() -> None:
     answer.tool(["1 a = 3\n"])
     piece = Events().read(json.dumps(answer.ended()).encode())
     assert isinstance(piece, Piece)
-    assert (piece.text, piece.thought, piece.inputs) == ("Here:", "I add.", ((2, "1 a = 3\n"),))
+    assert (piece.text, piece.thought, piece.inputs) == (
+        "Here:",
+        "I add.",
+        (Call(2, "1 a = 3\n", "ctc_2", "trace"),),
+    )
 
 
 def test_what_only_the_last_event_tells_is_read_there_and_what_was_told_is_not_read_again() -> None:
     answer = Answer()
     told = [*answer.summary(["I add."]), *answer.tool(["1 a = 3\n"])]
     [last] = pieces_of(answer.end())
-    assert (last.thought, last.inputs) == ("I add.", ((1, "1 a = 3\n"),))
+    assert (last.thought, last.inputs) == ("I add.", (Call(1, "1 a = 3\n", "ctc_1", "trace"),))
     *_, last = pieces_of([*told, *answer.end()])
     assert (last.thought, last.inputs, last.text) == ("", (), "")
     *_, last = pieces_of([*told[:3], *answer.end()])  # the thoughts alone
-    assert (last.thought, last.inputs) == ("", ((1, "1 a = 3\n"),))
+    assert (last.thought, last.inputs) == ("", (Call(1, "1 a = 3\n", "ctc_1", "trace"),))
 
 
 @pytest.mark.parametrize("first", ["Let me see.", "Let me see.\n"])
@@ -135,8 +141,6 @@ def test_events_that_nobody_knows_say_nothing() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"{",
         b"7",
         b"null",
         b"[]",
@@ -146,13 +150,41 @@ def test_events_that_nobody_knows_say_nothing() -> None:
         b'{"type": "response.output_text.delta", "delta": null}',
         b'{"type": "response.custom_tool_call_input.delta", "delta": 7}',
         b'{"type": "response.reasoning_text.delta", "delta": []}',
-        b'{"type": "response.completed"}',
-        b'{"type": "response.failed", "response": 7}',
         b'{"object": "chat.completion.chunk", "choices": []}',
     ],
 )
-def test_what_is_no_event_is_told_apart(data: bytes) -> None:
+def test_what_is_no_event_says_nothing(data: bytes) -> None:
+    assert Events().read(data) == SILENT
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"type": "response.completed"', b"Hello"])
+def test_what_is_no_json_is_told_apart(data: bytes) -> None:
     assert Events().read(data) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "finish_reason"),
+    [
+        ({"type": "response.completed"}, "stop"),
+        ({"type": "response.completed", "response": {"status": None}}, "stop"),
+        ({"type": "response.completed", "response": {"status": "incomplete"}}, "length"),
+        ({"type": "response.completed", "response": {"status": "in_progress"}}, None),
+        ({"type": "response.completed", "response": {"incomplete_details": {"reason": "odd"}}}, "length"),
+        ({"type": "response.completed", "response": {"output": [{"status": "incomplete"}]}}, "length"),
+        ({"type": "response.incomplete", "response": {"status": "completed"}}, "length"),
+        ({"type": "response.incomplete", "response": 7}, "length"),
+    ],
+)
+def test_of_an_event_and_its_response_the_worse_one_says_how_it_ended(
+    event: dict[str, Any], finish_reason: str | None
+) -> None:
+    piece = Events().read(json.dumps(event).encode())
+    assert isinstance(piece, Piece)
+    assert piece.finish_reason == finish_reason
+
+
+def test_a_failure_without_a_response_is_one() -> None:
+    assert error_of({"type": "response.failed", "response": 7}) == InBandError(Said.of(""), None)
 
 
 def test_a_failure_is_told_with_the_status_that_it_would_have() -> None:
