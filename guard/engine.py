@@ -44,6 +44,7 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
+from guard.telemetry.foreign_log import crashed
 from guard.telemetry.observer import Observer, RunInfo, Stage
 from guard.upstream.base import OUT_OF_TIME, ClientCall, Sparing, Upstream
 
@@ -100,8 +101,8 @@ async def drive(
     except (CancelledError, GeneratorExit):  # the client has gone
         await driver.abandon()
         raise
-    except Exception:
-        log.exception("run %s of %s failed", info.audit_id, info.procedure)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the client gets an end)
+        crashed(error, info.sink, f"run {info.audit_id} of {info.procedure} failed")
         yield await driver.crash()
     finally:
         driver.deadline.cancel()
@@ -274,14 +275,14 @@ class _Driver:
                         self._finish(command)
                     case Open() | Emit() | Relay() | Wait():
                         pass
-        except Exception:
-            log.exception("a run could not be cancelled")
+        except Exception as error:  # noqa: BLE001 (same)
+            crashed(error, self._info.sink, "a run could not be cancelled")
             await self.crash()
 
     async def crash(self) -> Finish:
         """End a run that is broken itself."""
         for generation in sorted(self._open):
-            await self._close(Close(generation=generation, result=Result.UPSTREAM_ERROR, usage=Usage()))
+            await self._close(Close(generation=generation, result=Result.INTERNAL_ERROR, usage=Usage()))
         finish = Finish(
             outcome=Outcome.ERROR,
             end=None,

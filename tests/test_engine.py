@@ -40,6 +40,7 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
+from guard.telemetry.foreign_log import FOREIGN
 from guard.telemetry.observer import Observer, RunInfo, RunObserver, Stage
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from tests.upstream.servers import HANGS_S
@@ -423,10 +424,12 @@ def test_a_bug_in_the_run_is_an_answer_with_500_and_closes_the_upstream(
         assert (finish.error.status, finish.error.message) == (500, "internal error")
         assert len(server.closed_at) == 1
         assert ear.heard[-1] == finish
+        assert [one.result for one in ear.heard if isinstance(one, Close)] == [Result.INTERNAL_ERROR]
 
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(FOREIGN):
         play(body())
-    assert "secret" in caplog.text
+    assert [one.levelno for one in caplog.records if "secret" in one.getMessage()] == [FOREIGN]
+    assert "RuntimeError" in caplog.text
     assert "run a of chain: internal_error" in caplog.text
 
 

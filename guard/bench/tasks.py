@@ -17,7 +17,7 @@ from guard.procedure.types import Value
 from guard.run.messages import Message
 from guard.run.opening import Job
 from guard.trace import prompt, render
-from guard.wire.chat import merge_system
+from guard.wire.conversation import sent_on
 
 NONCE_BITS: Final = 24
 
@@ -232,4 +232,4 @@ def _instance(task: Task, random: Random) -> Instance:
 def _messages(program: Program, inputs: Mapping[str, Value], nonce: str) -> tuple[Message, ...]:
     """Ask as the endpoint does."""
     closing = prompt.closing(program, inputs, nonce)
-    return merge_system([{"role": "user", "content": closing}], prompt.instructions(program))
+    return sent_on([{"role": "user", "content": closing}], prompt.instructions(program))

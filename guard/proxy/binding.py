@@ -24,7 +24,8 @@ from guard.run.policy import Policy, damped
 from guard.run.run import Job
 from guard.trace import prompt
 from guard.wire.body import read_object, values_in
-from guard.wire.chat import ChatRequest, merge_system, parse_request, text_of
+from guard.wire.chat import ChatRequest, parse_request, text_of
+from guard.wire.conversation import sent_on
 from guard.wire.fields import forwarded
 from guard.wire.members import edited
 
@@ -99,7 +100,7 @@ class Bound:
         return Job(
             program=self.program,
             inputs=self.inputs,
-            messages=_said_last(merge_system(self.request.messages, self.instructions), closing),
+            messages=_said_last(sent_on(self.request.messages, self.instructions), closing),
             nonce=nonce,
             temperature=self.request.temperature,
             top_p=self.request.top_p,

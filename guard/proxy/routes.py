@@ -24,7 +24,7 @@ from guard.proxy.delivery import Call, deliver
 from guard.proxy.exchange import HEADER_TEXT, ClientGone, Exchange, Interrupted
 from guard.proxy.observe import Watch, observe, observes
 from guard.proxy.responses import DONE
-from guard.telemetry.foreign_log import tell
+from guard.telemetry.foreign_log import crashed, tell
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
 from guard.upstream.bodies import PLAIN, whole
@@ -106,8 +106,8 @@ class Endpoint:
             await self._refuse(exchange, _STOPPING)
         except ClientGone:
             raise
-        except Exception:
-            log.exception("a request failed")
+        except Exception as error:  # noqa: BLE001 (whatever it is, the client gets an answer)
+            crashed(error, self.service.sink, "a request failed")
             await self._refuse(exchange, _INTERNAL)
 
     async def _carry_out(self, exchange: Exchange) -> None:

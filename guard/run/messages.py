@@ -64,6 +64,7 @@ class Result(StrEnum):
     CANCELLED = "cancelled"
     LOST = "lost"  # another lane of its race won
     BUDGET_EXHAUSTED = "budget_exhausted"
+    INTERNAL_ERROR = "internal_error"  # a fault of our own broke it off
 
 
 class Margin(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from traceback import format_tb
 from typing import Final
 
 from guard.check.verdict import Judgement, Violation
@@ -43,6 +44,13 @@ class _RunLog(RunObserver):
     def closed(self, command: Close) -> None:
         if command.error is not None:
             tell(command.error, self._sink, f"run {self._run}, generation {command.generation}")
+
+
+def crashed(error: BaseException, sink: Sink, what: str) -> None:
+    """Write down a fault of ours: where it was. Its message may hold what a model or a server wrote."""
+    places = "".join(format_tb(error.__traceback__))
+    log.error("%s: %s\n%s", what, type(error).__name__, places)
+    log.log(FOREIGN, "%s: %s: %s", what, type(error).__name__, sink.shown(str(error)))
 
 
 def tell(error: UpstreamError, sink: Sink, where: str) -> None:

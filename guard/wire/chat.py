@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -125,23 +125,6 @@ def text_of(message: Message) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "\n".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
-
-
-def merge_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The conversation with our text behind the client's leading system message, or as one of our own.
-
-    Many chat templates take one system message only, and only in front.
-    """
-    first, rest = messages[0], tuple(messages[1:])
-    match first:
-        case {"role": "system" | "developer", "content": str(own)} if own:
-            return {**first, "content": f"{own}\n\n{text}"}, *rest
-        case {"role": "system" | "developer", "content": list(parts)}:
-            return {**first, "content": [*parts, {"type": "text", "text": text}]}, *rest
-        case {"role": "system" | "developer"}:
-            return {**first, "content": text}, *rest
-        case _:
-            return {"role": "system", "content": text}, *messages
 
 
 # --- the upstream's answer -----------------------------------------------------------------------

@@ -35,7 +35,7 @@ from guard.trace import prompt
 from guard.upstream.base import Upstream
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
-from guard.wire.chat import merge_system
+from guard.wire.conversation import sent_on
 from tests.benchmarks.waiting import Caller
 from tests.worked import every
 
@@ -148,7 +148,7 @@ def _job(program: Program, given: dict[str, Any], random: Random) -> Job:
     inputs = program.accept(given)
     nonce = f"{random.getrandbits(24):06x}"
     closing = prompt.closing(program, inputs, nonce)
-    said = merge_system([{"role": "user", "content": closing}], prompt.instructions(program))
+    said = sent_on([{"role": "user", "content": closing}], prompt.instructions(program))
     return Job(program=program, inputs=inputs, messages=said, nonce=nonce)
 
 

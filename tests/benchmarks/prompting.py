@@ -42,7 +42,7 @@ from guard.upstream.abilities import NoClient
 from guard.upstream.http import Timeouts
 from guard.upstream.local import LocalUpstream
 from guard.upstream.model import resolve
-from guard.wire.chat import merge_system
+from guard.wire.conversation import sent_on
 from tests.corpus.chains import chain_text
 from tests.worked import folders, worked
 
@@ -148,7 +148,7 @@ class Asked:
 def put(question: Question, program: Program) -> tuple[Message, ...]:
     """The conversation, as the endpoint makes it."""
     closing = prompt.closing(program, question.inputs, NONCE)
-    return merge_system([{"role": "user", "content": closing}], prompt.instructions(program, question.shown))
+    return sent_on([{"role": "user", "content": closing}], prompt.instructions(program, question.shown))
 
 
 async def said(upstream: LocalUpstream, messages: Sequence[Message], begun: str, tokens: int) -> str:

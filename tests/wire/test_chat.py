@@ -20,7 +20,6 @@ from guard.wire.chat import (
     Envelope,
     InBandError,
     Piece,
-    merge_system,
     parse_request,
     read_any_piece,
     read_error,
@@ -181,44 +180,6 @@ def test_arbitrary_bytes_are_refused_and_nothing_else(data: bytes) -> None:
 )
 def test_the_text_of_a_message_is_its_text_parts(content: object, text: str) -> None:
     assert text_of({"role": "user", "content": content}) == text
-
-
-USER = {"role": "user", "content": "Hi"}
-
-
-@pytest.mark.parametrize(
-    ("messages", "merged"),
-    [
-        ([USER], [{"role": "system", "content": "ours"}, USER]),
-        (
-            [{"role": "system", "content": "theirs"}, USER],
-            [{"role": "system", "content": "theirs\n\nours"}, USER],
-        ),
-        ([{"role": "developer", "content": "theirs"}], [{"role": "developer", "content": "theirs\n\nours"}]),
-        ([{"role": "system", "content": ""}], [{"role": "system", "content": "ours"}]),
-        ([{"role": "system", "content": None}], [{"role": "system", "content": "ours"}]),
-        (
-            [{"role": "system", "content": [{"type": "text", "text": "theirs"}], "name": "n"}],
-            [
-                {
-                    "role": "system",
-                    "content": [{"type": "text", "text": "theirs"}, {"type": "text", "text": "ours"}],
-                    "name": "n",
-                }
-            ],
-        ),
-        (
-            [USER, {"role": "system", "content": "late"}],
-            [{"role": "system", "content": "ours"}, USER, {"role": "system", "content": "late"}],
-        ),
-    ],
-)
-def test_our_text_goes_into_the_leading_system_message(
-    messages: list[dict[str, object]], merged: list[dict[str, object]]
-) -> None:
-    before = json.dumps(messages)
-    assert list(merge_system(messages, "ours")) == merged
-    assert json.dumps(messages) == before
 
 
 @pytest.mark.parametrize(
