@@ -16,6 +16,7 @@ from guard.engine import drive
 from guard.proxy.binding import Bound, Caller
 from guard.proxy.exchange import ClientGone, Exchange
 from guard.proxy.responses import KEEP_ALIVE, STREAM_HEADERS, Answer
+from guard.run.asked import Asking
 from guard.run.messages import Emit, Finish, Relay
 from guard.run.race import machine
 from guard.telemetry.observer import RunInfo, Stage
@@ -38,8 +39,8 @@ async def deliver(service: Service, exchange: Exchange, caller: Caller, bound: B
     audit_id, nonce, stream = new_audit_id(), secrets.token_hex(3), bool(bound.request.stream)
     created = int(time.time())  # noqa: TID251 (a date for people)
     sink = service.sink.also(caller.authorization, caller.key)
-    answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created, sink=sink)
-    run = machine(bound.job(nonce), bound.policy, bound.targets)
+    run = Asking(machine(bound.job(nonce), bound.policy, bound.targets))
+    answer = Answer(bound, audit_id=audit_id, nonce=nonce, created=created, sink=sink, asking=run)
     info = RunInfo(
         procedure=bound.program.name,
         version=bound.program.version,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import orjson
 from guard.check.verdict import Violation
 from guard.foreign import Sink
 from guard.proxy.binding import Bound
+from guard.run.asked import Asked, Asking
 from guard.run.messages import Emit, Finish, Outcome, Raced, Relay, RunError, Usage, Voted
 from guard.trace import render
 from guard.wire import sse
@@ -23,6 +25,7 @@ STREAM_HEADERS = (
 )
 UNVERIFIED = (("x-stepguard-unverified", "true"),)
 FINISH_REASONS: Final = frozenset({"stop", "length", "content_filter", "tool_calls"})  # that clients know
+_HEADER: Final = re.compile(r"[!-~]([ -~]{0,198}[!-~])?")  # what a header's value may be everywhere
 KEEP_ALIVE = sse.comment("keep-alive")
 DONE = sse.encode(sse.DONE)
 
@@ -30,33 +33,41 @@ DONE = sse.encode(sse.DONE)
 class Answer:
     """What both kinds of answer share. Turns commands of a run into bytes; sends nothing."""
 
-    def __init__(self, bound: Bound, *, audit_id: str, nonce: str, created: int, sink: Sink) -> None:
+    def __init__(
+        self, bound: Bound, *, audit_id: str, nonce: str, created: int, sink: Sink, asking: Asking
+    ) -> None:
         self._bound, self._audit_id, self._nonce, self._sink = bound, audit_id, nonce, sink
+        self._asking = asking
         self._envelope = Envelope(id=f"chatcmpl-{audit_id}", model=bound.request.model, created=created)
         self._begun = self._traced = False  # whether the role, and some of the trace, has been sent
         self._thoughts: dict[int, list[str]] = {}  # of each generation, for an answer in one piece
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers that are known before anything is done."""
+        """The headers that are known before the end: who is asked can change later."""
+        return self._headers(self._asking.last())
+
+    def _headers(self, asked: Asked | None) -> tuple[tuple[str, str], ...]:
         program = self._bound.program
         return (
             ("x-stepguard-procedure", program.name),
             ("x-stepguard-digest", program.digest),
             ("x-stepguard-audit-id", self._audit_id),
+            *(() if asked is None else _who(asked)),
         )
 
     def headers_at(self, finish: Finish) -> tuple[tuple[str, str], ...]:
-        """Those of a stream that begins only when the run is over."""
+        """Those of an answer that begins only when the run is over."""
         released = (("x-stepguard-outcome", finish.outcome.value), *UNVERIFIED)
-        return (*self.headers, *(released if finish.outcome is Outcome.RELEASED else ()))
+        asked = self._headers(self._asking.last(_lost(finish)))
+        return (*asked, *(released if finish.outcome is Outcome.RELEASED else ()))
 
     # --- in one piece ----------------------------------------------------------------------------
 
     def whole(self, finish: Finish) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
         """Status, headers and body of the answer to a client that did not ask for a stream."""
         outcome = (
-            *self.headers,
+            *self._headers(self._asking.last(_lost(finish))),
             ("x-stepguard-outcome", finish.outcome.value),
             ("x-stepguard-attempts", str(finish.attempts)),
             *(UNVERIFIED if finish.outcome is Outcome.RELEASED else ()),
@@ -212,10 +223,14 @@ class Answer:
             "discarded_tokens": discarded,
             "saved_tokens": finish.saved,
             "generations": [
-                usage((one,)) | {"estimated": one.estimated, "discarded_tokens": lost}
-                for one, lost in zip(finish.usage, finish.discarded, strict=True)
+                usage((one,)) | {"estimated": one.estimated, "discarded_tokens": lost} | self._asked(number)
+                for number, (one, lost) in enumerate(zip(finish.usage, finish.discarded, strict=True), 1)
             ],
         }
+
+    def _asked(self, generation: int) -> dict[str, object]:
+        asked = self._asking.of(generation)
+        return {} if asked is None else {"upstream": asked.upstream, "model": asked.model}
 
     def _violations(self, finish: Finish) -> list[dict[str, Any]]:
         """What was done wrong; what only other lanes of a race did is marked with their number."""
@@ -266,8 +281,20 @@ def _vote(voted: Voted) -> dict[str, object]:
 
 def _last(finish: Finish) -> tuple[Usage, ...]:
     """Give the usage of the last generation that was gone on with; none where there was none."""
-    lost = frozenset[int]() if finish.raced is None else finish.raced.generations_lost
+    lost = _lost(finish)
     return tuple(one for number, one in enumerate(finish.usage, 1) if number not in lost)[-1:]
+
+
+def _lost(finish: Finish) -> frozenset[int]:
+    return frozenset() if finish.raced is None else finish.raced.generations_lost
+
+
+def _who(asked: Asked) -> tuple[tuple[str, str], ...]:
+    """Say in headers who was asked; a name that none can hold is only in the report."""
+    told = (("x-stepguard-upstream", asked.upstream), ("x-stepguard-model", asked.model))
+    return tuple(
+        (name, value) for name, value in told if value.strip() == value != "" and _HEADER.fullmatch(value)
+    )
 
 
 def _estimated(generations: tuple[Usage, ...]) -> bool:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from traceback import format_tb
 from typing import Final, Literal
 
 from guard.check.verdict import Judgement
@@ -177,7 +178,7 @@ class Observer:
 class FanOut(Observer):
     """Tells several observers; one that raises harms neither the request nor the others.
 
-    `failures` counts exceptions by observer. The first of each observer is logged with its traceback,
+    `failures` counts exceptions by observer. The first of each observer is logged with its place,
     the others only counted. Without observers it is the one that does nothing.
     """
 
@@ -242,9 +243,10 @@ class FanOut(Observer):
         """Call one observer; an exception of it ends here."""
         try:
             tell(*args)
-        except Exception:
-            if not self.failures[name]:
-                log.exception("observer %r failed; further failures are only counted", name)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the request goes on)
+            if not self.failures[name]:  # its message may hold what a model or a server wrote
+                places, kind = "".join(format_tb(error.__traceback__)), type(error).__name__
+                log.error("observer %r failed; further failures are only counted: %s\n%s", name, kind, places)  # noqa: TRY400
             self.observer_failed(name)
 
     @staticmethod

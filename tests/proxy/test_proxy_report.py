@@ -155,3 +155,37 @@ def test_metrics_add_up_to_the_same(tmp_path: Path) -> None:
             assert saved == accounts["saved_tokens"] > 0
 
     run(body())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_who_was_asked_is_told_of_each_generation_and_in_headers(tmp_path: Path, stream: bool) -> None:
+    dead = {"kind": "generic", "base_url": "http://127.0.0.1:9/v1", "model": "big"}
+    config = """\
+        routes: [{model: chain, procedure: chain, upstream: [dead, play]}]
+        policies: {default: {transport_retries: 0}}
+    """
+
+    async def body() -> None:
+        async with running(
+            scripted(tmp_path, WRONG, TRACE, config=config, upstreams={"dead": dead})
+        ) as endpoint:
+            reply = await endpoint.post({**BODY, "stream": stream})
+            report = (reply.events[-1] if stream else reply.json)["stepguard"]
+            each = [(one["upstream"], one["model"]) for one in report["usage"]["generations"]]
+            assert each == [("dead", "big"), ("play", "chain"), ("play", "chain")]
+            assert reply.headers["x-stepguard-upstream"] == "play"
+            assert reply.headers["x-stepguard-model"] == "chain"
+
+    run(body())
+
+
+def test_a_name_that_no_header_can_hold_is_told_in_the_report_alone(tmp_path: Path) -> None:
+    async def body() -> None:
+        config = "routes: [{model: '*', procedure: chain}]\n"
+        async with running(scripted(tmp_path, TRACE, config=config)) as endpoint:
+            for name in ("a\r\nx-injected: yes", "größe", " ", "x" * 300):
+                reply = await endpoint.post({**BODY, "model": name})
+                assert reply.report["usage"]["generations"][0]["model"] == name
+                assert not {"x-stepguard-model", "x-injected"} & reply.headers.keys()
+
+    run(body())
