@@ -9,8 +9,20 @@ from typing import Any, Final
 
 import pytest
 
-from tests.proxy.running import BODY, TRACE, WRONG, policy, run, running, scripted
+from tests.proxy.planting import stream, trace
+from tests.proxy.running import (
+    BODY,
+    TRACE,
+    WRONG,
+    before,
+    nonce_in,
+    policy,
+    run,
+    running,
+    scripted,
+)
 from tests.proxy.test_proxy_votes import BEGIN, PROCEDURE, REST
+from tests.upstream.servers import Connection
 
 MANUAL: Final = Path(__file__).parents[2] / "deploy" / "README.md"
 SOMETIMES: Final = ("violations[]", "votes[]", "race.", "reasoning")  # only where there is such an entry
@@ -172,17 +184,21 @@ def test_who_was_asked_is_told_of_each_generation_and_in_headers(tmp_path: Path,
             reply = await endpoint.post({**BODY, "stream": stream})
             report = (reply.events[-1] if stream else reply.json)["stepguard"]
             each = [(one["upstream"], one["model"]) for one in report["usage"]["generations"]]
-            assert each == [("dead", "big"), ("play", "chain"), ("play", "chain")]
+            assert each == [("dead", "big"), ("play", "scripted"), ("play", "scripted")]
             assert reply.headers["x-stepguard-upstream"] == "play"
-            assert reply.headers["x-stepguard-model"] == "chain"
+            assert reply.headers["x-stepguard-model"] == "scripted"
 
     run(body())
 
 
 def test_a_name_that_no_header_can_hold_is_told_in_the_report_alone(tmp_path: Path) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(*stream(trace(nonce_in(connection))))
+
     async def body() -> None:
         config = "routes: [{model: '*', procedure: chain}]\n"
-        async with running(scripted(tmp_path, TRACE, config=config)) as endpoint:
+        async with before(tmp_path, behave, config=config, model="") as (endpoint, _):
             for name in ("a\r\nx-injected: yes", "größe", " ", "x" * 300):
                 reply = await endpoint.post({**BODY, "model": name})
                 assert reply.report["usage"]["generations"][0]["model"] == name
