@@ -8,7 +8,7 @@ block is a loop over its statements. It knows no holes, no workings and no speed
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any
@@ -262,7 +262,7 @@ class Walk:
 
     def do(self, step: m.Do) -> None:
         callee = self.module.procedures[step.procedure]
-        inner = Walk(self.module, self.types, callee, {}, {}, self.decisions, self.lines)
+        inner = replace(self, procedure=callee, env={}, shown={}, prefix="", passes={})
         for parameter, argument in zip(callee.parameters, step.arguments, strict=True):
             kept, seen = self.given(step, argument, parameter.type)
             inner.env[parameter.name], inner.shown[parameter.name] = kept, seen

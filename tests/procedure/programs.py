@@ -1,13 +1,14 @@
-"""Whole procedures of every kind of statement and expression, drawn by hypothesis from the language's grammar.
+"""Whole procedures of every kind of statement and expression, drawn from the language's grammar.
 
 They are well-typed by construction and end on every path; at run time they may fail, as procedures may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Protocol
 
 from hypothesis import strategies as st
 
@@ -49,6 +50,16 @@ table band(n: int) -> int, max
   5..20 => 2
   any => -3
 
+table least(n: int) -> int, min
+  0..20 => 9
+  10..30 => 4
+  any => 7
+
+table even(n: int) -> bool, any equal
+  < 10 => true
+  5..8 => true
+  >= 10 => false
+
 table season(on: date) -> int, first match
   2026-01-01..2026-06-30 => 1
   2026-03-15 | 2027-03-15 => 2
@@ -73,11 +84,32 @@ INPUTS = {
 }
 
 
+class Chance(Protocol):
+    """What chooses: hypothesis, or a seed."""
+
+    def pick(self, options: Sequence[str]) -> str: ...
+
+    def number(self, least: int, most: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Lets hypothesis choose."""
+
+    draw: st.DrawFn
+
+    def pick(self, options: Sequence[str]) -> str:
+        return self.draw(st.sampled_from(options))
+
+    def number(self, least: int, most: int) -> int:
+        return self.draw(st.integers(least, most))
+
+
 @dataclass(slots=True)
 class Maker:
     """Writes one procedure. `names` are those with a value at this place, by kind."""
 
-    draw: st.DrawFn
+    chance: Chance
     own: str
     callees: tuple[str, ...] = ()
     names: dict[str, list[str]] = field(default_factory=dict)
@@ -90,13 +122,19 @@ class Maker:
         self.names = {kind: [name for name, its in INPUTS.items() if its == kind] for kind in KINDS}
 
     def pick(self, *options: str) -> str:
-        return self.draw(st.sampled_from(options))
+        return self.chance.pick(options)
+
+    def number(self, least: int, most: int) -> int:
+        return self.chance.number(least, most)
+
+    def flag(self) -> bool:
+        return self.chance.number(0, 1) == 1
 
     # --- expressions
 
     def expr(self, kind: str, depth: int = 2) -> str:
         """An expression of a kind, in parentheses where it is more than an operand."""
-        if depth <= 0 or self.draw(st.integers(0, 3)) == 0:
+        if depth <= 0 or self.number(0, 3) == 0:
             return self.leaf(kind)
         makers: dict[str, Callable[[int], str]] = {
             "int": self.whole,
@@ -161,7 +199,7 @@ class Maker:
                 items = self.expr("ints", depth)
                 return self.pick(f"at({items}, {left})", f"last({items})", f"position({items}, {left})")
             case _:
-                return f"band({left})"
+                return f"{self.pick('band', 'least')}({left})"
 
     def string(self, depth: int) -> str:
         left, right = self.leaf("string"), self.expr("string", depth)
@@ -231,7 +269,7 @@ class Maker:
         return f"rate({self.expr('int', depth)}, {self.leaf('color')})"
 
     def test(self, depth: int) -> str:
-        match self.pick("number", "number", "string", "logic", "not", "in", "all"):
+        match self.pick("number", "number", "string", "logic", "not", "in", "all", "even"):
             case "number":
                 kind = self.pick("int", "money", "date", "datetime")
                 op = self.pick("<", "<=", ">", ">=", "==", "!=")
@@ -244,6 +282,8 @@ class Maker:
                 return f"{self.expr('bool', depth)} {self.pick('and', 'or')} {self.expr('bool', depth)}"
             case "not":
                 return f"not {self.expr('bool', depth)}"
+            case "even":
+                return f"even({self.expr('int', depth)})"
             case "in":
                 return f"{self.expr('int', depth)} {self.pick('in', 'not in')} {self.leaf('ints')}"
             case _:
@@ -264,13 +304,17 @@ class Maker:
             self.names[kind].append(target)
 
     def statement(self, indent: str, depth: int) -> None:
-        kinds = ["assign", "assign", "share", "copy", "record", "list", "check", "extract", "judge"]
+        kinds = ["assign", "assign", "chain", "share", "copy", "record", "list", "check", "extract", "judge"]
         if depth < 2:
             kinds += ["if", "for", "while", "group", "ways", "require", *(["do"] if self.callees else [])]
         match self.pick(*kinds):
             case "assign":
                 kind = self.pick("int", "money", "bool", "string", "color", "date", "datetime")
                 self.put(indent, kind, self.expr(kind))
+            case "chain":
+                first, second = self.pick("+", "-", "*"), self.pick("+", "-", "*")
+                three = (self.leaf("int"), self.leaf("int"), self.leaf("int"))
+                self.put(indent, "int", f"{three[0]} {first} {three[1]} {second} {three[2]}")
             case "share":
                 left, right = self.expr("money", 1), self.pick("7", "3%", self.leaf("percent"))
                 rounding = self.pick("", *(f" {mode}" for mode in MODES))
@@ -280,7 +324,7 @@ class Maker:
                     self.put(indent, "money", f"{left} {self.pick('*', '/')} {right} to 2{rounding}")
             case "copy":
                 kind = self.pick("ints", "lines", "line", "percent")
-                self.put(indent, kind, self.expr(kind, self.draw(st.integers(0, 1))))
+                self.put(indent, kind, self.expr(kind, self.number(0, 1)))
             case "record":
                 parts = f"name: {self.leaf('string')}, qty: {self.expr('int')}, price: {self.leaf('money')}"
                 self.put(indent, "line", f"{{ {parts} }}")
@@ -291,13 +335,9 @@ class Maker:
             case "require":
                 self.lines.append(f"{indent}require {self.test(1)} else {self.end()}")
             case "extract":
-                target = self.name("int")
-                self.lines.append(f"{indent}extract {target}: int from note where {target} < 90")
-                self.decide(target, "int")
+                self.extract(indent)
             case "judge":
-                target = self.name("color")
-                self.lines.append(f'{indent}judge {target}: Color from note asking "Which?"')
-                self.decide(target, "color")
+                self.judge(indent)
             case "do":
                 arguments = ", ".join([*(self.expr(kind, 1) for kind in INPUTS.values()), "note"])
                 self.put(indent, "money", f"do {self.pick(*self.callees)}({arguments})")
@@ -312,6 +352,19 @@ class Maker:
             case _:
                 self.repeat(indent, depth)
 
+    def extract(self, indent: str) -> None:
+        kind = self.pick("int", "int", "int", "date", "ints", "string")
+        target, quote = self.name(kind), self.pick("", " quote")
+        where = f" where {target} < 90" if kind == "int" else ""
+        self.lines.append(f"{indent}extract {target}: {TYPES[kind]} from note{quote}{where}")
+        self.decide(target, kind)
+
+    def judge(self, indent: str) -> None:
+        kind = self.pick("color", "color", "bool")
+        target = self.name(kind)
+        self.lines.append(f'{indent}judge {target}: {TYPES[kind]} from note asking "Which?"')
+        self.decide(target, kind)
+
     def decide(self, target: str, kind: str) -> None:
         self.names[kind].append(target)
         self.decided[target] = kind
@@ -325,7 +378,7 @@ class Maker:
 
     def block(self, indent: str, depth: int) -> None:
         kept = {kind: list(names) for kind, names in self.names.items()}
-        for _ in range(self.draw(st.integers(1, 3))):
+        for _ in range(self.number(1, 3)):
             self.statement(indent, depth)
         self.names = kept  # what a block makes may not be there behind it
 
@@ -334,9 +387,9 @@ class Maker:
         self.lines.append(f"{indent}one of{self.pick('', ' at most 1', ' at most 4')}")
         result = self.name("int")
         kept = {kind: list(names) for kind, names in self.names.items()}
-        for way in ("one", "two", "three")[: self.draw(st.integers(2, 3))]:
+        for way in ("one", "two", "three")[: self.number(2, 3)]:
             self.lines.append(f'{indent}  try "{way}"')
-            for _ in range(self.draw(st.integers(0, 2))):
+            for _ in range(self.number(0, 2)):
                 self.statement(f"{indent}    ", depth + 1)
             self.lines.append(f"{indent}    require {self.test(1)} else next")
             self.lines.append(f"{indent}    {result} = {self.expr('int')}")
@@ -350,7 +403,7 @@ class Maker:
         before = {kind: list(names) for kind, names in self.names.items()}
         after = {kind: list(names) for kind, names in self.names.items()}
         self.apart = True
-        for _ in range(self.draw(st.integers(2, 3))):
+        for _ in range(self.number(2, 3)):
             self.names = {kind: list(names) for kind, names in before.items()}
             match self.pick("plain", "plain", "if", "for"):
                 case "if":
@@ -366,15 +419,15 @@ class Maker:
     def branch(self, indent: str, depth: int) -> None:
         self.lines.append(f"{indent}if {self.test(1)}")
         self.block(f"{indent}  ", depth + 1)
-        if self.draw(st.booleans()):
+        if self.flag():
             self.lines.append(f"{indent}elif {self.test(1)}")
             self.block(f"{indent}  ", depth + 1)
-        if self.draw(st.booleans()):
+        if self.flag():
             self.lines.append(f"{indent}else")
             self.block(f"{indent}  ", depth + 1)
 
     def loop(self, indent: str, depth: int) -> None:
-        kind, items = ("int", "ints") if self.draw(st.booleans()) else ("line", "lines")
+        kind, items = ("int", "ints") if self.flag() else ("line", "lines")
         item = self.name("each")
         over = self.expr(items, 1) if items == "lines" else self.leaf(items)
         self.lines.append(f"{indent}for {item} in {over} at most 3")
@@ -390,7 +443,7 @@ class Maker:
 
     def text(self) -> list[str]:
         """The procedure's lines."""
-        for _ in range(self.draw(st.integers(1, 6))):
+        for _ in range(self.number(1, 6)):
             self.statement("  ", 0)
         self.lines.append(f"  return {self.expr('money')}")
         parameters = ", ".join(f"{name}: {TYPES[kind]}" for name, kind in INPUTS.items())
@@ -416,7 +469,7 @@ def modules(draw: st.DrawFn) -> Written:
     decided: dict[str, str] = {}
     callees: tuple[str, ...] = ()
     for own in [*draw(st.sampled_from([[], ["help"], ["help", "aid"]])), "main"]:
-        maker = Maker(draw, own, callees)
+        maker = Maker(Drawing(draw), own, callees)
         texts += maker.text()
         decided |= maker.decided
         callees += (own,)
