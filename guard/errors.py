@@ -10,6 +10,7 @@ A model's mistake is a `guard.check.verdict.Violation`, which is data. Exception
     ├─ UpstreamError        the network and the model server
     │  ├─ UpstreamConnectError
     │  ├─ UpstreamTimeout
+    │  │  └─ UpstreamConnectTimeout
     │  ├─ UpstreamStatusError
     │  │  ├─ UpstreamBusy
     │  │  ├─ UpstreamDenied
@@ -170,6 +171,10 @@ class UpstreamTimeout(UpstreamError):  # noqa: N818 (a word that says enough)
     status = 504
     retryable = True
     code = "upstream_timeout"
+
+
+class UpstreamConnectTimeout(UpstreamTimeout):
+    """There was no connection in time: nothing was asked."""
 
 
 class UpstreamStatusError(UpstreamError):

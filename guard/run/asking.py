@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from guard.dialect.lark import Level
@@ -12,7 +12,7 @@ from guard.run import policy as retry
 from guard.run.generation import Generation
 from guard.run.heeding import Heeding
 from guard.run.history import History
-from guard.run.messages import Open, Strategy, Target
+from guard.run.messages import Open, Ours, Strategy, Target
 from guard.run.opening import Job, Opening, Reason, opening
 from guard.run.overlap import Overlap
 from guard.run.policy import ForceBy, Policy, Vary
@@ -42,6 +42,7 @@ def ask(
     """Go on from what is verified, in the way that the strategy and the tries so far call for."""
     assert progress.expected is not None, "there is nothing left to ask for"
     target, step = targets[following.upstream], progress.expected.path
+    draws = varying.draws(history.attempts, following.strategy)
     tries = varying.tries(history.attempts, following.strategy, step, following.upstream)
     again = tries if Vary.PHRASING in policy.vary else 0
     by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
@@ -69,7 +70,7 @@ def ask(
         room=room,
     )
     asked = target.temperature if job.temperature is None else job.temperature
-    return generation, Open(
+    command = Open(
         generation=history.generations,
         attempt=1 + history.retries,
         upstream=target.name,
@@ -79,14 +80,28 @@ def ask(
         grammar=made.grammar,
         loosened=made.loosened,
         max_tokens=following.max_tokens if room is None else room,
-        temperature=varying.temperature(policy, asked, tries),
+        temperature=asked if target.plain else varying.temperature(policy, asked, tries),
         top_p=job.top_p,
-        seed=varying.seed(policy, job.seed, varying.draws(history.attempts, following.strategy)),
+        seed=job.seed if target.plain else varying.seed(policy, job.seed, draws),
         resume_from=step,
         model=target.model,
         last=retry.further(history.attempts, targets, here=following.upstream) is None,
-        stop=lines.ENDS if bounded and not tries else (),  # a further try may begin with a new line
+        stop=lines.ENDS if bounded and not tries and not target.plain else (),  # a further try may begin anew
     )
+    generation.ours = frozenset(_added(command, job, asked, history=bool(progress.lines)))
+    return generation, command
+
+
+def _added(command: Open, job: Job, asked: float | None, *, history: bool) -> Iterator[Ours]:
+    """Say what a request has that its client did not ask for."""
+    if command.grammar is not None:
+        yield Ours.GRAMMAR
+    if command.temperature != asked or command.seed != job.seed or command.stop:
+        yield Ours.FIELDS
+    if command.prefix:
+        yield Ours.PREFIX
+    if history:
+        yield Ours.HISTORY
 
 
 def _room(due: Expected, left: int) -> int | None:

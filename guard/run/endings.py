@@ -11,6 +11,8 @@ from guard.foreign import Foreign
 from guard.procedure.expected import Ending
 from guard.run.messages import Outcome, Result, RunError, StepClass
 
+SERVERS: Final = 500  # statuses from here on are the server's own trouble
+
 ACCEPTED: Final = frozenset(
     {
         Outcome.ACCEPTED_FIRST,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 from zlib import crc32
 
@@ -87,6 +88,7 @@ class Faults:
             herd=f"{self._herd} {upstream}",
         )
 
-    def ending(self, error: UpstreamError) -> RunError:
-        """Say that an error was the last one that the run could take."""
-        return endings.upstream_failed(error, self._last)
+    def ending(self, error: UpstreamError, *, ours: bool = False) -> RunError:
+        """Say that an error was the last that the run could take. `ours`: it is no mistake of the client."""
+        ended = endings.upstream_failed(error, self._last)
+        return replace(ended, status=error.status) if ours and is_clients(error) else ended

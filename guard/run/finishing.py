@@ -79,9 +79,9 @@ class Finishing:
         error = endings.out_of_time(self._procedure, self.progress.due, self.policy.seconds)
         return self._finish(Outcome.ERROR, error=error)
 
-    def failed(self, error: UpstreamError) -> Finish:
-        """End because no upstream is left that could be asked."""
-        return self._finish(Outcome.ERROR, error=self.faults.ending(error))
+    def failed(self, error: UpstreamError, *, ours: bool = False) -> Finish:
+        """End because no upstream is left that could be asked. `ours`: that is not the client's mistake."""
+        return self._finish(Outcome.ERROR, error=self.faults.ending(error, ours=ours))
 
     def cancelled(self) -> Finish:
         """End because the client has gone."""

@@ -1,17 +1,15 @@
-"""What becomes of the grammars of a run: which generations had one, and what servers refuse."""
+"""What becomes of what a run adds to requests: which grammars they had, and what servers refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from guard.dialect.line import Level
-from guard.errors import UpstreamError, UpstreamStatusError
 from guard.run.generation import Generation
-from guard.run.messages import Target
+from guard.run.messages import Ours, Target
 
-REFUSALS: Final = frozenset({400, 422})  # statuses of a request that a server does not understand
 _LEVELS: Final = tuple(Level)
 
 
@@ -23,6 +21,7 @@ class Forcing:
 
     def __init__(self, targets: Sequence[Target], *, again: bool) -> None:
         self.targets, self._again = tuple(targets), again
+        self._left_out: set[tuple[Ours, str]] = set()
         self.level: Level | None = None  # the least that a generation was held to
 
     def opened(self, generation: Generation) -> None:
@@ -30,18 +29,24 @@ class Forcing:
         if self.level is None or _LEVELS.index(generation.level) < _LEVELS.index(self.level):
             self.level = generation.level
 
-    def refused(self, generation: Generation, error: UpstreamError) -> bool:
-        """Say whether an error may be for the grammar alone; from here on its upstream gets none."""
-        if not (
-            self._again
-            and generation.heeding is not None
-            and isinstance(error, UpstreamStatusError)
-            and error.upstream_status in REFUSALS
-            and not generation.characters
-        ):
+    def may_leave_out(self, ours: Ours, upstream: int) -> bool:
+        """Say whether something may be left out; each once, so that a run comes to an end."""
+        if ours is Ours.GRAMMAR and not self._again:
             return False
-        name = self.targets[generation.upstream].name
+        return (ours, self.targets[upstream].name) not in self._left_out
+
+    def leave_out(self, ours: Ours, upstream: int) -> None:
+        """Have an upstream be sent something no more, in this run."""
+        name, changes = self.targets[upstream].name, _LEFT_OUT[ours]
+        self._left_out.add((ours, name))
         self.targets = tuple(
-            replace(target, dialect=None) if target.name == name else target for target in self.targets
+            replace(target, **changes) if target.name == name else target for target in self.targets
         )
-        return True
+
+
+_LEFT_OUT: Final[Mapping[Ours, Mapping[str, Any]]] = {
+    Ours.GRAMMAR: {"dialect": None},
+    Ours.FIELDS: {"plain": True},
+    Ours.PREFIX: {"prefill": False},
+    Ours.HISTORY: {},  # which the run forgets itself
+}

@@ -8,7 +8,7 @@ from guard.check.verdict import Violation
 from guard.dialect.line import Level
 from guard.procedure.expected import Expected
 from guard.run.heeding import Heeding
-from guard.run.messages import Ended, Strategy, Text, Usage
+from guard.run.messages import Ended, Ours, Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
 from guard.wire import finish
@@ -84,6 +84,7 @@ class Generation:
     told: Usage | None = None
     usage: Usage | None = None
     cut_short: Cut | None = None
+    ours: frozenset[Ours] = frozenset()
     level: Level = Level.NONE
     heeding: Heeding | None = None
 

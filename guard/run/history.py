@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from guard.check.verdict import StepVerified, Violation
+from guard.check.verdict import Kind, StepVerified, Violation
 from guard.run import policy as retry
 from guard.run.generation import Cut, Generation
 from guard.run.lines import scaffold_cell
@@ -55,6 +55,26 @@ class History:
     def fail(self, generation: Generation) -> None:
         """Remember a generation that was ended by no fault of the model's."""
         self.attempts.append(replace(generation.attempt(), fault=True))
+
+    def give_up(self, progress: Progress) -> Violation | None:
+        """Blame what is due on the last generation, which an upstream does not take.
+
+        What is given is the last violation, if its step was not verified since. Else it counts as cut off.
+        """
+        due, last = progress.expected, self.attempts[-1]
+        assert due is not None, "there is something left to ask for"
+        verified = {line.step.path for line in progress.lines}
+        violation = next((one for one in self.violations[-1:] if one.step not in verified), None)
+        self.attempts[-1] = replace(
+            last,
+            kind=Kind.TRUNCATED if violation is None else violation.kind,
+            failed_at=due.path,
+            step_kind=due.kind,
+            delivered=progress.delivered > 0,
+            repairable=due.known,
+            written=False,
+        )
+        return violation
 
     def blame(self, step: StepVerified, *, delivered: bool) -> None:
         """Blame a step that the model decided for what came of it."""

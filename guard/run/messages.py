@@ -50,6 +50,16 @@ class Strategy(StrEnum):
     REPAIR = "repair"  # continued behind a line that the guard wrote
     TRANSPORT = "transport"  # the same again after a fault of the network
     UNFORCED = "unforced"  # the same again without the grammar, with which the server refused it
+    LESS = "less"  # the same again without something else of ours, with which the server refused it
+
+
+class Ours(StrEnum):
+    """What we add to what a client asks for, in the order in which it is left out."""
+
+    GRAMMAR = "grammar"
+    FIELDS = "fields"  # a temperature, a seed or stop texts that the client did not ask for
+    PREFIX = "prefix"  # what the assistant is to go on from
+    HISTORY = "history"  # what was written so far, and what we say of it
 
 
 class Result(StrEnum):
@@ -58,7 +68,7 @@ class Result(StrEnum):
     PASSED = "pass"  # it brought the trace to its end
     DECIDED = "decided"  # it ended, or was cut on purpose, behind a model decision or its one line
     VIOLATION = "violation"
-    REFUSED = "refused"  # the server did not take the request, which had a grammar
+    REFUSED = "refused"  # the server did not take the request, which had something of ours
     UPSTREAM_ERROR = "upstream_error"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
@@ -94,7 +104,8 @@ class Target:
     `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
     it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
-    `patterns` are those that a JSON schema may have there.
+    `patterns` are those that a JSON schema may have there. `plain`: it is sent no fields that nobody
+    asked for.
     """
 
     name: str
@@ -107,6 +118,7 @@ class Target:
     thoughts: bool = False
     thinks: bool = False
     replays: bool = False
+    plain: bool = False
     by_model: Callable[[str], Target] | None = field(default=None, compare=False, repr=False)
 
     def asked_for(self, model: str) -> Target:

@@ -168,16 +168,22 @@ class Choice:
 
 
 def decide(
-    policy: Policy, history: Sequence[Attempt], *, upstreams: Sequence[Target], barred: str = ""
+    policy: Policy,
+    history: Sequence[Attempt],
+    *,
+    upstreams: Sequence[Target],
+    barred: str = "",
+    here: str = "",
 ) -> Choice:
     """Choose what to do about the violation that ended the last generation of `history`.
 
     `upstreams` are all that the run may use. `barred` says why no further generation can be opened whatever
-    the policy would like; "": one can.
+    the policy would like; "": one can. `here`: the same for the upstream of the last one.
     """
     last = history[-1]
     assert last.kind is not None, "a generation that ended well needs no policy"
     case = _Case(policy, history, ladder(policy.rules, last.kind, last.step_kind), upstreams, barred)
+    case.here = here
     choice = _choose(case, equal=case.equal)
     return choice if choice.action not in ENDS or not case.equal else _choose(case, equal="")
 
@@ -264,6 +270,7 @@ class _Case:
     ) -> None:
         self.policy, self.history, self.rungs = policy, history, rungs
         self.upstreams, self.barred = upstreams, barred
+        self.here = ""  # why nothing more is asked of the last upstream
         self.last = history[-1]
         self.counted = self.last.kind is not Kind.TRUNCATED  # which is never the model's fault
         self.tried = Counter(_tried(history, self.last))
@@ -320,6 +327,8 @@ class _Case:
 
     @property
     def _spent_here(self) -> str:
+        if self.here:
+            return self.here
         name = self.upstreams[self.last.upstream].name
         cap = self.policy.attempts_per_upstream.get(name)
         if cap is None or not self.counted:

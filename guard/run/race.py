@@ -52,7 +52,10 @@ from guard.run.run import Run
 
 # Why a generation is opened where nothing went wrong.
 STRAIGHT_ON: Final = frozenset(
-    {Strategy.INITIAL, Strategy.DECISION, Strategy.LINE, Strategy.VOTE, Strategy.UNFORCED}
+    {
+        *(Strategy.INITIAL, Strategy.DECISION, Strategy.LINE, Strategy.VOTE),
+        *(Strategy.UNFORCED, Strategy.LESS),
+    }
 )
 SEEDS_APART: Final = 10_007  # between two lanes, so that no try of one has a seed of another's
 

@@ -45,7 +45,8 @@ from guard.run import endings, reading, thoughts
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
 from guard.run.asking import Next, ask
-from guard.run.faults import Faults, is_clients, of_end
+from guard.run.blame import Blame
+from guard.run.faults import Faults, of_end
 from guard.run.finishing import Finishing
 from guard.run.forcing import Forcing
 from guard.run.generation import Generation
@@ -110,9 +111,16 @@ class Run:
             forcing=self._forcing,
             faults=self._faults,
         )
+        self._blame = Blame(
+            forcing=self._forcing,
+            faults=self._faults,
+            progress=self._progress,
+            attempts=self._history.attempts,
+        )
         self._upstream = 0
         self._generation: Generation | None = None
-        self._waiting = self._started = False
+        self._started = False
+        self._waiting: Strategy | None = None  # to open a generation so when a wait is over
         self._release: Release | None = None  # why the generation is read on unchecked
         self._reason = NO_REASON  # why the last generation was opened
 
@@ -254,35 +262,51 @@ class Run:
         error = event.error
         if self._release is not None:
             return self._let_go(generation, "length", endings.of_fault(error), error)
-        if self._forcing.refused(generation, error):
-            return self._unforced(generation, error)
         self._history.fail(generation)
-        further = None if is_clients(error) else retry.further(self._history.attempts, self._forcing.targets)
-        pause = self._faults.pause(event, self._upstream, further=further is not None)
+        reaction = self._blame.react(event, generation)
         self._progress.rewind()
-        closed = self._close(generation, endings.of_fault(error), error=error)
+        closed = self._close(generation, reaction.result, error=error)
+        if reaction.restart:
+            self._restart()
         if self._progress.due != generation.step:
-            self._reason = NO_REASON  # it got past the line that it was opened for
-        if pause is not None:
-            self._waiting = True
-            return [closed, Wait(pause, self._forcing.targets[self._upstream].name, last=further is None)]
-        if further is not None:
-            self._upstream = further
-            return [closed, *self._go_on(Strategy.FALLBACK, reason=self._reason)]
-        return [closed, self._finishing.failed(error)]
+            self._reason = NO_REASON  # it got past the line that it was opened for, or back
+        if reaction.strategy is None:
+            return [
+                closed,
+                *(self._otherwise(error) if reaction.otherwise else [self._finishing.failed(error)]),
+            ]
+        if reaction.upstream is not None:
+            self._upstream = reaction.upstream
+        if reaction.wait_s is None:
+            return [closed, *self._go_on(reaction.strategy, reason=self._reason)]
+        self._waiting = reaction.strategy
+        further = retry.further(self._history.attempts, self._forcing.targets)
+        return [
+            closed,
+            Wait(reaction.wait_s, self._forcing.targets[self._upstream].name, last=further is None),
+        ]
 
-    def _unforced(self, generation: Generation, error: UpstreamError) -> list[Command]:
-        """Ask for the same without a grammar: it may be for that alone that it was refused."""
-        self._history.fail(generation)
-        self._progress.rewind()
-        closed = self._close(generation, Result.REFUSED, error=error)
-        return [closed, *self._go_on(Strategy.UNFORCED, reason=self._reason)]
+    def _otherwise(self, error: UpstreamError) -> list[Command]:
+        """Go on without this upstream, which does not take what the run has come to, or end."""
+        violation = self._history.give_up(self._progress)
+        choice = self._decide(None, here="the upstream does not take what it is to go on from")
+        match choice.action:
+            case Action.REPAIR:
+                return self._repair(all_known=True)
+            case Action.FALLBACK:
+                return self._ask_again(choice)
+            case _ if choice.barred:
+                return [self._finishing.out_of_tokens()]
+            case _ if violation is None:
+                return [self._finishing.failed(error, ours=True)]
+            case _:
+                return [self._finishing.rejected(violation, choice.reason)]
 
     def _waited(self, event: Waited) -> list[Command]:
-        if not self._waiting:
+        strategy, self._waiting = self._waiting, None
+        if strategy is None:
             raise InvalidState(f"{event!r} came although no wait was asked for")
-        self._waiting = False
-        return self._go_on(Strategy.TRANSPORT, reason=self._reason)
+        return self._go_on(strategy, reason=self._reason)
 
     def _out_of_time(self) -> list[Command]:
         generation = self._generation
@@ -342,13 +366,13 @@ class Run:
         self._progress.restart()
         self._polls.forget()
 
-    def _decide(self, generation: Generation | None) -> Choice:
-        """Ask the policy, `generation` being the one that is still to be closed."""
+    def _decide(self, generation: Generation | None, here: str = "") -> Choice:
+        """Ask the policy, `generation` being still to be closed; `here` says why not on this upstream."""
         accounts = self._accounts
         left = accounts.left - (generation.cost.completion if generation is not None else 0)
         barred = f"all {accounts.limit} tokens are spent" if left <= 0 else ""
         return retry.decide(
-            self._policy, self._history.attempts, upstreams=self._forcing.targets, barred=barred
+            self._policy, self._history.attempts, upstreams=self._forcing.targets, barred=barred, here=here
         )
 
     def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
@@ -363,7 +387,9 @@ class Run:
                 mistake = (violation.kind, self._history.attempts[-1].failed_at)
                 return self._ask_again(choice, mistake, cell)
 
-    def _ask_again(self, choice: Choice, mistake: tuple[Kind, str], cell: int | None = None) -> list[Command]:
+    def _ask_again(
+        self, choice: Choice, mistake: tuple[Kind, str] | None = None, cell: int | None = None
+    ) -> list[Command]:
         """Open the generation that the policy has chosen."""
         if choice.upstream is not None:
             self._upstream = choice.upstream
@@ -485,7 +511,7 @@ class Run:
         return command
 
     def _close_open(self, result: Result) -> list[Command]:
-        self._waiting = False
+        self._waiting = None
         return [] if self._generation is None else [self._close(self._generation, result)]
 
     def _close(

@@ -11,7 +11,7 @@ from guard.run.policy import Attempt, Policy, Vary, repeats
 SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
 _TRIES: Final = frozenset({Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.RESTART})
-_SAME_AGAIN: Final = frozenset({Strategy.TRANSPORT, Strategy.UNFORCED})
+_SAME_AGAIN: Final = frozenset({Strategy.TRANSPORT, Strategy.UNFORCED, Strategy.LESS})
 _DRAWN: Final = frozenset(
     {
         *(Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD),
@@ -67,7 +67,7 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
             return here.count(Strategy.SCAFFOLD)
         case Strategy.VOTE:
             return 1
-        case Strategy.TRANSPORT | Strategy.UNFORCED:
+        case Strategy.TRANSPORT | Strategy.UNFORCED | Strategy.LESS:
             return _tries_before_fault(history, step, upstream)
         case _:
             return 0

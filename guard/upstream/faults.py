@@ -13,6 +13,7 @@ import aiohttp
 
 from guard.errors import (
     UpstreamConnectError,
+    UpstreamConnectTimeout,
     UpstreamError,
     UpstreamProtocolError,
     UpstreamStatusError,
@@ -34,7 +35,7 @@ def of_exception(error: Exception) -> UpstreamError:
         case UpstreamError():
             return error
         case aiohttp.ConnectionTimeoutError():
-            return UpstreamTimeout("no connection in time")
+            return UpstreamConnectTimeout("no connection in time")
         case TimeoutError():
             return UpstreamTimeout("nothing came in time")
         case aiohttp.ClientConnectorDNSError():

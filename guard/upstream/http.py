@@ -24,7 +24,7 @@ import orjson
 from yarl import URL
 
 from guard.dialect.notation import Dialect
-from guard.errors import RequestError, UpstreamError, UpstreamTimeout
+from guard.errors import RequestError, UpstreamConnectError, UpstreamError, UpstreamTimeout
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
 from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
@@ -182,7 +182,7 @@ class HttpUpstream:
                 timeout=timeout,
                 skip_auto_headers=("accept", "content-type", "user-agent"),
             )
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, UpstreamError) as error:
             raise self._named(error, client) from error
         try:
             yield PassageAnswer(
@@ -236,10 +236,11 @@ class HttpUpstream:
             return await self._pool(kept=kept).request(
                 method, self.url(path), allow_redirects=False, trace_request_ctx=connection, **settings
             )
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
-            if connection.reused:
-                self._apart_until = loop.time() + APART_S
-            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
+            if not connection.reused:
+                raise
+            self._apart_until = loop.time() + APART_S
+            raise UpstreamConnectError("it closed the connection that was kept") from error
 
     def _limit(self, reader: AnswerReader) -> float:
         """How long the model may be silent now."""

@@ -68,6 +68,9 @@ def test_what_is_refused_again_is_the_clients_fault() -> None:
         << closes(Result.REFUSED)
         << opens(Strategy.UNFORCED)
         >> refused()
+        << closes(Result.REFUSED)
+        << opens(Strategy.LESS, grammar=None, prefix="")
+        >> refused()
         << closes(Result.UPSTREAM_ERROR)
         << finishes(Outcome.ERROR)
     )
@@ -76,11 +79,11 @@ def test_what_is_refused_again_is_the_clients_fault() -> None:
 @pytest.mark.parametrize(
     ("target", "policy", "status"),
     [
-        (PREFILL, Policy(), 400),
-        (GRAMMAR, Policy(without_grammar=False), 400),
-        (GRAMMAR, Policy(force=Level.NONE), 400),
-        (GRAMMAR, Policy(), 413),
+        (replace(PREFILL, prefill=False), Policy(), 400),
+        (TURN, Policy(without_grammar=False), 400),
+        (TURN, Policy(force=Level.NONE), 400),
         (GRAMMAR, Policy(), 401),
+        (GRAMMAR, Policy(), 404),
     ],
 )
 def test_other_refusals_have_nothing_to_do_with_it(target: Target, policy: Policy, status: int) -> None:

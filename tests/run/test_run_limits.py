@@ -39,6 +39,7 @@ LINES: Final = ["1 a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n", "3 c = 14 - 3 = 11\n"
 REST: Final = "".join(LINES).removeprefix("1")
 NO_REPAIR: Final = Policy(rules=always([Action.RESUME, Action.REJECT]))
 TIMEOUT: Final = UpstreamTimeout("nothing came for 30 s")
+AWAY: Final = UpstreamConnectError("refused")
 
 # --- tokens --------------------------------------------------------------------------------------
 
@@ -326,8 +327,8 @@ def test_a_fault_between_two_answers_does_not_make_them_different() -> None:
         << violates(Kind.WRONG_VALUE, "1")
         << closes(Result.VIOLATION)
         << opens(Strategy.RESUME)
-        >> Failed(TIMEOUT)
-        << closes(Result.TIMEOUT)
+        >> Failed(AWAY)
+        << closes(Result.UPSTREAM_ERROR)
         << waits(0.5)
         >> Waited()
         << opens(Strategy.TRANSPORT)
@@ -354,7 +355,7 @@ def test_a_fault_between_two_answers_does_not_make_them_different() -> None:
     ],
 )
 def test_a_fault_that_stays_is_the_clients_error(fault: UpstreamError, status: int, code: str) -> None:
-    run = sums(policy=Policy(transport_retries=0))
+    run = sums(DIALOGUE, policy=Policy(transport_retries=0))
     play = (
         Playbook(run)
         << opens()
@@ -403,6 +404,9 @@ def test_a_request_that_the_server_finds_wrong_is_not_sent_to_another_one() -> N
         Playbook(sums(PREFILL, LARGER))
         << opens()
         >> Failed(wrong)
+        << closes(Result.REFUSED)
+        << opens(Strategy.LESS, upstream="main", prefix="")
+        >> Failed(wrong)
         << closes(Result.UPSTREAM_ERROR)
         << finishes(Outcome.ERROR)
     )
@@ -417,8 +421,8 @@ def test_a_scaffolded_line_stays_scaffolded_when_the_network_fails() -> None:
         << violates(Kind.WRONG_EXPRESSION, "1")
         << closes(Result.VIOLATION)
         << opens(Strategy.SCAFFOLD, prefix=scaffolded)
-        >> Failed(TIMEOUT)
-        << closes(Result.TIMEOUT)
+        >> Failed(AWAY)
+        << closes(Result.UPSTREAM_ERROR)
         << waits(0.5)
         >> Waited()
         << opens(Strategy.TRANSPORT, prefix=scaffolded)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from guard.check.verdict import Kind
-from guard.errors import UpstreamTimeout
+from guard.errors import UpstreamConnectError
 from guard.run.ladders import Action, Rung, always
 from guard.run.messages import Failed, Open, Outcome, Result, Strategy, Waited
 from guard.run.policy import Policy, Vary
@@ -95,8 +95,8 @@ def test_a_fault_of_the_network_changes_neither() -> None:
         << violates(Kind.WRONG_VALUE, "1")
         << closes(Result.VIOLATION)
         << opens(Strategy.RESUME, temperature=0.5, seed=6)
-        >> Failed(UpstreamTimeout("nothing came for 30 s"))
-        << closes(Result.TIMEOUT)
+        >> Failed(UpstreamConnectError("refused"))
+        << closes(Result.UPSTREAM_ERROR)
     )
     (wait,) = play._pending
     assert (
