@@ -28,10 +28,10 @@ _OPERATORS: Final = {
     "!": "not",
     "&": "and",
 }
-_UNIT: Final = "write the number alone; its unit belongs in the name, such as price_eur"
+_UNIT: Final = "write the number alone, or 5 EUR with a line unit EUR at the top of the file"
 _SIGNS: Final = {
     "%": "write mod for the remainder; a percent is a constant such as 5%, for others write x * 1%",
-    "^": "write x * x for a power",
+    "^": "write pow(x, 2)",
     ";": "write each step in a line of its own",
     "\\": "put the expression in brackets to go on in the next line",
     "$": _UNIT,

@@ -101,6 +101,24 @@ def whats_wrong(text: str) -> tuple[str, str]:
     )
 
 
+_PARTS: Final = re.compile(r"([0-9]+)[./-]([0-9]+)[./-]([0-9]+)")
+_YEAR: Final = 4  # digits
+
+
+def dates_meant(text: str) -> str:
+    """Say which dates a text such as `20/05/2026` may mean, as they are written here; "" for none."""
+    match = _PARTS.fullmatch(text)
+    if match is None:
+        return ""
+    first, second, third = match.groups()
+    ways = [(first, second, third)] if len(first) == _YEAR else []
+    if len(third) == _YEAR:
+        ways = [(third, second, first), (third, first, second)]
+    spelt = [f"{year}-{month:0>2}-{day:0>2}" for year, month, day in ways]
+    found = list(dict.fromkeys(one for one in spelt if parse_date(one) is not None))
+    return " or ".join(found) + (", whichever it means" if len(found) > 1 else "")
+
+
 # --- calculating ---------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from guard.procedure.characters import character
 from guard.procedure.faults import nearest, quoted
 from guard.procedure.habits import EXPRESSION_RULES, STEP_RULES
 from guard.procedure.layout import CLOSERS, OPENERS, TABS, UNCLOSED, UNEVEN, UNOPENED
+from guard.procedure.phrases import PHRASE_RULES
 from guard.procedure.stumble import DECLARATIONS, Finding, Stumble, place
 from guard.source import Span
 
@@ -296,6 +297,7 @@ def _unfinished(at: Stumble) -> Finding | None:
 _RULES: Final[tuple[Rule, ...]] = (
     _layout,
     _no_block,
+    *PHRASE_RULES,
     _unreadable,
     _bracket,
     *EXPRESSION_RULES,

@@ -6,7 +6,6 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from guard.procedure.dates import UNITS
 from guard.procedure.faults import nearest, quoted
 from guard.procedure.stumble import RESERVED, STEPS, Finding, Stumble, across, place
 from guard.source import Span
@@ -61,7 +60,7 @@ _TIME: Final = re.compile(r"[Tt ]?[0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?")
 
 
 def _date(at: Stumble) -> Finding | None:
-    """`2026-06-01T09:30` without a zone, `01.06.2026`, `3 days` of no date."""
+    """`2026-06-01T09:30` without a zone."""
     if at.before == "DATE" and at.adjoins:
         start = at.line[-1].start_pos or 0
         time = _TIME.match(at.source.text, at.token.start_pos or 0)
@@ -71,27 +70,12 @@ def _date(at: Stumble) -> Finding | None:
             return Finding(Span(start, time.end()), f"a time has a zone, {quoted(spelt)} has none", advice)
         both = across(at.line[-1], at.token)
         return Finding(both, "a date is four digits, two and two", "write 2026-06-01")
-    written = _WRITTEN_DATE.search(at.source.line(at.source.position(at.span.start)[0]))
-    if written is not None and at.before in ("DOT", "NUMBER") and at.kind in ("DOT", "NUMBER"):
-        return Finding(
-            at.span, f"a date is written otherwise, found {quoted(written[0])}", "write 2026-06-01"
-        )
-    if at.kind in _UNIT_WORDS and at.before in _VALUE_ENDS and at.kind not in at.accepts:
-        amount = at.line[-1] if at.before in ("NAME", "NUMBER") else "n"
-        advice = f"write order_date + {amount} {at.token}"
-        return Finding(at.span, f"{at.token} stand behind + or - and a date", advice)
     return None
-
-
-_WRITTEN_DATE: Final = re.compile(r"(?<![0-9.])[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}(?![0-9])")
-_UNIT_WORDS: Final = frozenset(unit.upper() for unit in UNITS)
-_VALUE_ENDS: Final = frozenset({"NUMBER", "NAME", "RPAR"}) | _UNIT_WORDS
 
 
 # --- operators ------------------------------------------------------------------------------------
 
 _DOUBLED: Final = {
-    ("STAR", "STAR"): ("there is no operation **", "write x * x for a power"),
     ("SLASH", "SLASH"): ("there is no operation //", "write div for the whole part of a quotient"),
     ("VBAR", "VBAR"): ("there is no operation ||", "write or"),
     ("COMPARE", "COMPARE"): ("there is no comparison <>", "write !="),
@@ -141,14 +125,11 @@ def _shifted(at: Stumble) -> Finding | None:
 
 
 def _null(at: Stumble) -> Finding | None:
-    """Explain `a ?? b`, `a ? b : c` and `x is 5`."""
+    """Explain `a ?? b` and `a ? b : c`."""
     if at.kind == "QMARK" and "PLUS" in at.accepts:
         if at.after == "QMARK":
             return Finding(across(at.token, at.rest[0]), "there is no operation ??", "write x else y")
         return Finding(at.span, "there is no operation ?", "write if condition then a else b")
-    if "NULL" in at.accepts and "NUMBER" not in at.accepts:
-        advice = "write x is null or x is not null, and == or != to compare with a value"
-        return Finding(at.span, f"behind is stands null, found {at.found}", advice)
     return None
 
 

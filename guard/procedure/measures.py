@@ -123,6 +123,8 @@ class Measures:
             return
         near = nearest(name, [*self.units, *UNITS])
         advice = f"did you mean {near!r}?" if near else f"declare it above: unit {name}"
+        if name.lower() in ("percent", "pct"):
+            advice = "write the sign right after the number: 5%"
         self.faults(constants.place(word), f"there is no unit {name!r}", advice)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from lark import Token, Tree
 
 from guard.procedure import constants
+from guard.procedure.dates import at_position, dates_meant, parse_date
 from guard.procedure.faults import MENDED
 from guard.procedure.measures import Measures
 from guard.procedure.model import AnyCell, Cell, RangeCell, ValuesCell
@@ -30,7 +31,7 @@ from guard.procedure.nodes import (
     RecordOf,
     Shift,
 )
-from guard.procedure.types import NULL, BoolType, IntType, NullType
+from guard.procedure.types import NULL, BoolType, DateType, IntType, NullType
 from guard.source import Span
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_HEIGHT: Final = 50
 MAX_NAME: Final = 100
+MAX_DATE: Final = 10  # characters of one as it is printed elsewhere
 
 _VALUES: Final = frozenset({"a value", "an input", "a loop's item"})
 
@@ -146,6 +148,8 @@ class Terms:
                 unit = self.measures.target(tree(children[1]))
                 operand = self._sub(children[0])
                 return operand if unit is None else Convert(operand, unit, at)
+            case "divide" | "subtract" if (moment := self._printed_date(node)) is not None:
+                return moment
             case "divide" if (quantity := self._per(node)) is not None:
                 return quantity
             case op if op in ARITHMETIC:
@@ -162,11 +166,31 @@ class Terms:
         match self._expression(left):
             case Literal() as above:
                 return self.measures.below(above, word, span(node))
-            case Arithmetic("*", many, Literal() as above, at) if left.data != "quantity":
+            case Arithmetic("*" | "/" as op, many, Literal() as above, at) if left.data != "quantity":
                 price = self.measures.below(above, word, Span(above.at.start, span(node).end))
-                return price and Arithmetic("*", many, price, Span(at.start, span(node).end))
+                if op == "/" and price is not None:
+                    self._divided_twice(node, price)
+                return price and Arithmetic(op, many, price, Span(at.start, span(node).end))
             case _:
                 return None
+
+    def _divided_twice(self, node: Node, price: Literal) -> None:
+        """Report `c / 0.80 EUR/kg`, which divides by a price and then by a unit."""
+        source = self.faults.source.text
+        before, written = source[span(node).start : price.at.start], source[price.at.start : price.at.end]
+        message = f"{written} stands in brackets where something is divided by it"
+        self.faults(price.at, message, f"write {before}({written})")
+
+    def _printed_date(self, node: Node) -> Literal | None:
+        """Report `20/05/2026` and `2026-6-1`, which are no calculations, and read them as dates."""
+        at = span(node)
+        written = self.faults.source.text[at.start : at.end] if at.end - at.start <= MAX_DATE else ""
+        meant = dates_meant(written)
+        if not meant:
+            return None
+        message = f"a date is written as year, month and day, found {written!r}"
+        self.faults(at, message, f"write {meant}")
+        return Literal(parse_date(meant[:10]) or at_position(1), DateType(), at)
 
     def _sub(self, part: Part) -> Expr:
         return self._expression(tree(part))
