@@ -166,7 +166,7 @@ def test_units_multiply_divide_and_stay(expression: str, type_: str) -> None:
         (
             "t as h",
             "the result of / is not rounded, it may have decimals without end",
-            "write x = t as h to 2",
+            "write x = t as h to 6",
         ),
     ],
 )
