@@ -47,6 +47,11 @@ CALLED: Final = {
     **dict.fromkeys(("toupper", "uppercase"), "write upper(s)"),
     **dict.fromkeys(("tolower", "lowercase"), "write lower(s)"),
     **dict.fromkeys(("int", "float", "parse"), "write number(s) to read a number from a string"),
+    **dict.fromkeys(("str", "string", "to_string", "format"), "write text(x) to spell a number or date"),
+    **dict.fromkeys(
+        ("months_between", "datediff", "date_diff", "age"),
+        "write full_months(from, to) or full_years(from, to), or to - from for days",
+    ),
     "log": "write ln(x, 4), or log10(x, 4)",
     "map": "write [x * 2 for x in xs]",
     "sorted": "write sort(xs)",

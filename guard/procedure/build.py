@@ -25,7 +25,7 @@ from guard.procedure.model import (
 from guard.procedure.nodes import Expr, ListOf, Literal, Name, RecordOf
 from guard.procedure.statements import MAX_STEPS, Statements
 from guard.procedure.terms import Node, Part, Terms, parts, span, token, tree
-from guard.procedure.types import EnumType, RecordType, Rounding
+from guard.procedure.types import EnumType, Null, RecordType, Rounding
 
 if TYPE_CHECKING:
     from lark import Token
@@ -47,6 +47,7 @@ class _Builder:
         self.faults, self.imported = faults, imported
         self.terms = Terms(faults)
         self.terms.measures.units.update(imported.units)
+        self.terms.constants.update(imported.constants)
         self.types = Types(faults, self.terms, imported)
         self.statements = Statements(faults, self.terms, self.types)
         self.version: Token | None = None
@@ -66,6 +67,9 @@ class _Builder:
                 self.types.declare(node)
             elif node.data in ("unit_of", "scale"):
                 self.terms.measures.declare(node)
+        for node in declarations:
+            if node.data == "constant":  # those may count units
+                self._constant_of(node)
         for node in sorted(declarations, key=lambda node: node.data != "numbers"):  # rule all procedures
             self._declare(node)
         named = {**self.imported.types, **{name: self.types.named(name) for name in self.types.declared}}
@@ -79,6 +83,7 @@ class _Builder:
             examples=self.examples,
             clock=self.clock,
             units=self.terms.measures.units,
+            constants=self.terms.constants,
             tools={**self.imported.tools, **self.tools},
             rules=(*self.imported.rules.values(), *self.rules),
             file=self.faults.source.name,
@@ -144,6 +149,19 @@ class _Builder:
                         suggestion(str(what), ["round", "carry"]),
                     )
         self.numbers = (node, Numbers(rounding, exact))
+
+    def _constant_of(self, node: Node) -> None:
+        """Read `const vat = 19%`: the name stands for the value from here to the end of the file."""
+        _, name, value = parts(node)
+        word = token(name)
+        literal = self.terms.literal(value)
+        if isinstance(literal.value, Null):
+            self.faults(literal.at, "a constant has a value, found null", "write the value, such as 19%")
+        elif word.value in self.terms.measures.units:
+            advice = f"take another name, such as {word}_1"
+            self.faults(span(word), f"{word.value!r} is a unit and cannot name a constant", advice)
+        elif self._new("const", word):
+            self.terms.constants[str(word)] = literal
 
     def _new(self, kind: str, word: Token) -> bool:
         """Whether a name is new among its kind; if not, that is reported."""
@@ -223,8 +241,8 @@ class _Builder:
     # --- examples ---------------------------------------------------------------------------------
 
     def _example(self, node: Node) -> None:
-        name, *entries = parts(node)
-        word = token(name)
+        name, *written = parts(node)
+        word, entries = token(name), [entry for entry in written if entry is not None]
         inputs: dict[str, Literal | ListOf | RecordOf] = {}
         decisions: dict[str, Literal | ListOf | RecordOf] = {}
         for entry in map(tree, entries):

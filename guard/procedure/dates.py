@@ -152,6 +152,24 @@ def between(later: date, earlier: date) -> int:
     return passed.days * 86_400 + passed.seconds if isinstance(later, datetime) else passed.days
 
 
+def full_months(start: date, end: date, mode: str) -> int:
+    """Give how many whole months have passed from one date to another, below 0 where that is earlier.
+
+    Whole are those after which `start + n months mode` has come: with `down` the last day of February ends
+    a month that began on the 31st of January, with `up` the first of March does.
+    """
+    if end < start:
+        return -full_months(end, start, mode)
+    months = (end.year - start.year) * _MONTHS + end.month - start.month
+    return months - (_months_later(start, months, mode) > end)
+
+
+def full_years(start: date, end: date, mode: str) -> int:
+    """Give how many whole years have passed from one date to another, as `full_months` does."""
+    months = full_months(start, end, mode)
+    return months // _MONTHS if months >= 0 else -(-months // _MONTHS)
+
+
 # --- zones ---------------------------------------------------------------------------------------
 
 

@@ -149,7 +149,7 @@ def _outside(at: Stumble) -> Finding | None:
         at.span,
         f"expected a declaration, found {at.found}",
         "steps stand below a procedure, indented; others are import, version, numbers, now, record, enum, "
-        "table, tool, always, example",
+        "const, table, tool, always, example",
     )
 
 

@@ -347,8 +347,10 @@ class _Compiler:
         function, rounding = FUNCTIONS[expr.function], self.scope.numbers.rounding
         one_list = function.over is not None and len(arguments) == 1
 
+        compute = function.apply if function.typed is None else function.typed(arguments[0].type)
+
         def apply(values: Sequence[Any]) -> Any:
-            return function.apply(values[0] if one_list else values, rounding)
+            return compute(values[0] if one_list else values, rounding)
 
         given = [one.evaluate if function.quick else _counted(one) for one in arguments]
         made = self._made(expr, applied(apply, given), call)

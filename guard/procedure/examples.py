@@ -50,13 +50,14 @@ def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults
     _check_constants(example, example.inputs, inputs, "input", faults)
     if not doubt.touches(procedure):
         _check_constants(example, example.decisions, decisions, "decision", faults)
+    below = "" if example.inputs or example.decisions else "below it, indented by two blanks, "
     needed = [one.name for one in procedure.parameters if not may_be_null(one.type) and one.default is None]
     missing = [name for name in needed if name not in example.inputs and name not in doubt.names]
     if missing:
         faults(
             example.at,
             f"the example lacks {', '.join(map(repr, missing))}",
-            f"add {missing[0]} = {_sample(inputs[missing[0]])}",
+            f"add {below}{missing[0]} = {_sample(inputs[missing[0]])}",
         )
     always = [step for step in procedure.body if isinstance(step, Extract | Judge)]
     undecided = [step for step in always if step.target not in example.decisions | dict.fromkeys(doubt.names)]
@@ -64,7 +65,7 @@ def check_example(example: Example, module: Module, doubt: Doubt, faults: Faults
         faults(
             example.at,
             f"the example lacks what the model decides: {', '.join(repr(s.target) for s in undecided)}",
-            f"add decide {undecided[0].target} = {_sample(undecided[0].type)}",
+            f"add {below}decide {undecided[0].target} = {_sample(undecided[0].type)}",
         )
 
 

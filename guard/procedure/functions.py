@@ -62,6 +62,7 @@ class Function:
 
     `listed` says that it takes a list whole and no single values. `item` says that it looks one of them
     up, which then stands as an operand. `quick`: it takes as long whatever the length of its list.
+    `typed` gives `apply` where that depends on the argument's type.
     """
 
     signature: str
@@ -71,6 +72,7 @@ class Function:
     listed: bool = False
     item: bool = False
     quick: bool = False
+    typed: Callable[[Type], Apply] | None = None
 
     def result(self, types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
         """Give the type of a call's result, None where the arguments do not fit."""
@@ -190,6 +192,29 @@ def _day_of_moment(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | N
     return DateType() if list(types) == [DatetimeType()] else None
 
 
+def _of_two_dates(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
+    match types, arguments:
+        case [DateType(), DateType()], _:
+            return IntType()
+        case [DateType(), DateType(), _], [_, _, Literal("down" | "up")]:
+            return IntType()
+        case _:
+            return None
+
+
+def _passed(count: Callable[[Any, Any, str], int]) -> Apply:
+    """Count whole months or years; the day that a month lacks is its last one unless `up` is said."""
+
+    def apply(values: Sequence[Any], _: Rounding) -> Value:
+        start, end, *mode = values
+        try:
+            return count(start, end, mode[0] if mode else "down")
+        except dates.OutOfRange as reason:
+            raise EvaluationError(str(reason)) from None
+
+    return apply
+
+
 def _in_zone(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
     # The second argument is a constant: zones are looked up when a procedure is loaded, never while it runs.
     match types, arguments:
@@ -261,6 +286,16 @@ FUNCTIONS: Final[dict[str, Function]] = {
     ),
     "date": Function(
         signature="date(datetime)", apply=lambda values, _: values[0].date(), fixed=_day_of_moment
+    ),
+    "full_months": Function(
+        signature='full_months(from, to), or full_months(from, to, "up")',
+        apply=_passed(dates.full_months),
+        fixed=_of_two_dates,
+    ),
+    "full_years": Function(
+        signature='full_years(from, to), or full_years(from, to, "up")',
+        apply=_passed(dates.full_years),
+        fixed=_of_two_dates,
     ),
     "zoned": Function(signature='zoned(datetime, "Europe/Berlin")', apply=_zoned, fixed=_in_zone),
 }

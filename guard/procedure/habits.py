@@ -200,7 +200,8 @@ _WAYS: Final = 'write one of, and below it, indented, try "..." with its steps'
 _QUIET: Final = "leave the line out: a procedure shows its steps anyway"
 _BLOCK: Final = "leave the line out: a block ends where the indentation does"
 _FOREIGN: Final = {
-    **dict.fromkeys(("let", "set", "var", "const", "def", "int", "decimal", "string"), _ALONE),
+    **dict.fromkeys(("let", "set", "var", "def", "int", "decimal", "string"), _ALONE),
+    "const": "write the name alone: net = 0; a const stands above, at the edge of the file",
     **dict.fromkeys(("foreach", "loop", "repeat"), _LOOP),
     **dict.fromkeys(("switch", "case", "match"), _ARMS),
     **dict.fromkeys(("reject", "refuse", "raise", "fail", "throw", "abort"), _DENY),
@@ -227,7 +228,7 @@ def _foreign(at: Stumble) -> Finding | None:
     """Explain a line that starts with a foreign word, or with a slip of the pen."""
     start = at.line[0] if at.line else at.token
     second = len(at.line) == 1 and {"EQUAL", "COLON"} <= at.accepts
-    if start.type not in ("NAME", "DECIDE") or not (second or at.starts_step) or at.kind == "COLON":
+    if start.type not in ("NAME", "DECIDE", "CONST") or not (second or at.starts_step) or at.kind == "COLON":
         return None
     word = str(start)
     if word.lower() in _FOREIGN:

@@ -14,6 +14,7 @@ from guard.procedure.types import Type, Unit
 
 if TYPE_CHECKING:
     from guard.procedure.faults import Faults
+    from guard.procedure.nodes import Literal
     from guard.source import Span
 
 # Texts by their paths from the folder that imports stay below, with / between folders. A function raises
@@ -73,6 +74,7 @@ class Imported:
     procedures: dict[str, Procedure] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
     units: dict[str, Unit] = field(default_factory=dict)
+    constants: dict[str, Literal] = field(default_factory=dict)
     rules: dict[Origin, Always] = field(default_factory=dict)  # each stands in a line of its own
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
 
@@ -88,6 +90,7 @@ class Imported:
         self.tables.update(module.tables)
         self.procedures.update(module.procedures)
         self.tools.update(module.tools)
+        self.constants.update(module.constants)
         for name, unit in module.units.items():
             if self.units.setdefault(name, unit) != unit:
                 faults(at, f"the unit {name!r} is another one in this file", "rename one of them")

@@ -449,6 +449,7 @@ class Module:
     procedures: dict[str, Procedure]
     examples: dict[str, Example]
     units: dict[str, Unit] = field(default_factory=dict)
+    constants: dict[str, Literal] = field(default_factory=dict)
     clock: Clock | None = None
     tools: dict[str, Tool] = field(default_factory=dict)
     rules: tuple[Always, ...] = ()

@@ -7,12 +7,22 @@ from typing import Any, Final
 from unicodedata import normalize
 
 from guard.procedure.functions import EvaluationError, Function
-from guard.procedure.lattice import is_string, join
+from guard.procedure.lattice import is_number, is_string, is_time, join
 from guard.procedure.lists import capped, joined_lists, key_of, within
 from guard.procedure.nodes import Expr
-from guard.procedure.numbers import parse_number
-from guard.procedure.types import BoolType, DecimalType, IntType, ListType, Rounding, StringType, Type, Value
-from guard.procedure.values import LIST_LENGTH, SHOWN, STRING_LENGTH
+from guard.procedure.numbers import Unspellable, parse_number, round_to
+from guard.procedure.types import (
+    BoolType,
+    DecimalType,
+    EnumType,
+    IntType,
+    ListType,
+    Rounding,
+    StringType,
+    Type,
+    Value,
+)
+from guard.procedure.values import LIST_LENGTH, SHOWN, STRING_LENGTH, speller
 
 Fixed = Callable[[Sequence[Type], Sequence[Expr]], Type | None]
 Apply = Callable[[Sequence[Any], Rounding], Value]
@@ -143,6 +153,48 @@ def _join_type(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:
             return None
 
 
+def _number_type(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    match types:
+        case [BoolType()]:
+            return IntType()
+        case [one] if is_string(one):
+            return DecimalType(None)
+        case _:
+            return None
+
+
+def _read(value: Any) -> Value:
+    return int(value) if isinstance(value, bool) else _number(value)
+
+
+def _text_type(types: Sequence[Type], arguments: Sequence[Expr]) -> Type | None:  # noqa: ARG001
+    match types:
+        case [BoolType() | StringType() | EnumType()]:
+            return StringType()
+        case [one] if is_number(one) or is_time(one):
+            return StringType()
+        case _:
+            return None
+
+
+def _spelled(type: Type) -> Apply:  # noqa: A002
+    """Spell values of a type as lines of a trace do; strings stay as they are."""
+    spell = speller(type)
+
+    def apply(values: Sequence[Any], rounding: Rounding) -> Value:
+        (value,) = values
+        if isinstance(value, str):
+            return value
+        if isinstance(type, DecimalType) and type.places is not None:
+            value = round_to(value, type.places, rounding)  # exact values may have more than are shown
+        try:
+            return spell(value)
+        except Unspellable as reason:
+            raise EvaluationError(f"the value is {reason}") from None
+
+    return apply
+
+
 _BOOL: Final = BoolType()
 _STRING: Final = StringType()
 
@@ -175,9 +227,15 @@ FUNCTIONS: Final[dict[str, Function]] = {
     ),
     "join": Function(signature="join(strings, separator)", apply=_plain(_join), fixed=_join_type),
     "number": Function(
-        signature='number(string), such as number("12.50")',
-        apply=_plain(_number),
-        fixed=_strings(1, DecimalType(None)),
+        signature='number(string), such as number("12.50"), or number(bool), which is 1 or 0',
+        apply=_plain(_read),
+        fixed=_number_type,
+    ),
+    "text": Function(
+        signature="text(number), or text of a date or bool",
+        apply=_plain(str),
+        fixed=_text_type,
+        typed=_spelled,
     ),
     "concat": Function(signature="concat(a, b) of strings, or of lists", apply=_concat, fixed=_concat_type),
     "slice": Function(

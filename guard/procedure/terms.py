@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lark import Token, Tree
@@ -35,7 +36,7 @@ from guard.procedure.types import NULL, BoolType, DateType, IntType, NullType
 from guard.source import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from guard.procedure.faults import Faults
 
@@ -88,14 +89,17 @@ class Terms:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.measures = Measures(faults)
+        self.constants: dict[str, Literal] = {}
 
     def name(self, part: Part, what: str) -> str:
         """Read a word that something is given as its name."""
         word = token(part)
-        if word.value in self.measures.units and what in _VALUES:
+        taken: dict[str, Container[str]] = {"a unit": self.measures.units, "a constant": self.constants}
+        kind = next((kind for kind, known in taken.items() if word.value in known), None)
+        if kind is not None and what in _VALUES:
             self.faults(
                 span(word),
-                f"{word.value!r} is a unit and cannot name {what}",
+                f"{word.value!r} is {kind} and cannot name {what}",
                 f"take another name, such as {word.value}_1",
             )
         if len(word) > MAX_NAME:
@@ -119,6 +123,9 @@ class Terms:
         match node.data:
             case "variable":
                 word = token(children[0])
+                constant = self.constants.get(str(word))
+                if constant is not None:  # stands for what it is, also in what the model sees
+                    return replace(constant, at=at)
                 return self.measures.one(word) or Name(str(word), at)
             case "field_of":
                 return FieldOf(self._sub(children[0]), str(token(children[1])), at)

@@ -357,6 +357,8 @@ class Walk:
             case n.Call(function=name, arguments=arguments):
                 values = [self.of(argument, env) for argument in arguments]
                 table = self.module.tables.get(name)
+                if name == "text" and isinstance(arguments[0], n.Name):
+                    return spelled(values[0], self.types[self.procedure.name][arguments[0].name])
                 return self.function(name, values) if table is None else looked_up(table, values)
             case n.Aggregate():
                 return self.collected(expr, list(self.terms(expr, env)))
@@ -443,6 +445,11 @@ class Walk:
                 return ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].index(f"{values[0]:%a}") + 1
             case "date":
                 return values[0].date()
+            case "number":
+                return 1 if values[0] else 0
+            case "full_months" | "full_years":
+                many = months_passed(*values)
+                return many if name == "full_months" else rounded(Fraction(many, 12), 0, t.Rounding.DOWN)
             case "zoned":
                 hours, minutes = values[1][1:].split(":")
                 away = timedelta(hours=int(hours), minutes=int(minutes))
@@ -470,6 +477,39 @@ def later(moment: Any, many: int, unit: str, mode: str | None) -> Any:
             continue
         return there + timedelta(days=1) if gone and mode == "up" else there
     raise AssertionError(moment)
+
+
+def months_passed(start: date, end: date, mode: str = "down") -> int:
+    """Whole months from one date to another, by counting up to the last that has come."""
+    if end < start:
+        return -months_passed(end, start, mode)
+    many = 0
+    while (end.year, end.month) >= (start.year + (start.month + many) // 12, (start.month + many) % 12 + 1):
+        many += 1
+    try:
+        return many if later(start, many, "months", mode) <= end else many - 1
+    except OverflowError:
+        return many - 1
+
+
+def spelled(value: Any, kind: t.Type) -> str:
+    """A value of a plain type as lines show it."""
+    match kind:
+        case t.BoolType():
+            return "true" if value else "false"
+        case t.PercentType():
+            return spelled(value * 100, t.DecimalType(None)) + "%"
+        case t.DecimalType(places=places):
+            exact = Fraction(value)
+            needed = next(n for n in range(60) if (exact * 10**n).denominator == 1)
+            many = max(needed, places or 0)
+            digits = f"{abs(exact * 10**many)}".rjust(many + 1, "0")
+            whole, behind = digits[: len(digits) - many], digits[len(digits) - many :]
+            return f"{'-' if exact < 0 else ''}{whole}{'.' if many else ''}{behind}"
+        case t.DateType() | t.DatetimeType():
+            return str(value.isoformat())
+        case _:
+            return str(value)
 
 
 def arithmetic(op: str, left: Any, right: Any) -> Any:

@@ -27,6 +27,11 @@ TYPES = {
     "datetime": "datetime",
 }
 DECLARATIONS = """\
+const limit = 25
+const duty = 7.50
+const reduced = 7%
+const code = "five"
+const opening = 2026-03-31
 record Line { name: string, qty: int, price: decimal(2) }
 enum Color: "red" | "blue"
 
@@ -154,16 +159,16 @@ class Maker:
 
     def leaf(self, kind: str) -> str:
         fields = {
-            "int": ("one.qty", "3", "0", "17"),
-            "money": ("one.price", "0.50", "12.35"),
-            "percent": ("5%", "12.5%"),
+            "int": ("one.qty", "3", "0", "17", "limit"),
+            "money": ("one.price", "0.50", "12.35", "duty"),
+            "percent": ("5%", "12.5%", "reduced"),
             "bool": ("true", "false"),
-            "string": ("one.name", '"abc"', '"five"'),
+            "string": ("one.name", '"abc"', '"five"', "code"),
             "color": ('"red"', '"blue"'),
             "ints": ("[4, 4]", "[3, 1, 2]"),
             "lines": ("ls",),
             "line": ("one",),
-            "date": ("2026-01-31", "2024-02-29"),
+            "date": ("2026-01-31", "2024-02-29", "opening"),
             "datetime": ("2026-06-01T23:30:00+02:00", "2026-06-01T21:30:00Z"),
         }
         return self.pick(*self.names[kind], *fields[kind])
@@ -171,7 +176,21 @@ class Maker:
     def whole(self, depth: int) -> str:
         left, right = self.expr("int", depth), self.expr("int", depth)
         match self.pick(
-            "op", "op", "neg", "abs", "min", "len", "count", "sum", "round", "band", "item", "time", "between"
+            "op",
+            "op",
+            "neg",
+            "abs",
+            "min",
+            "len",
+            "count",
+            "sum",
+            "round",
+            "band",
+            "item",
+            "time",
+            "between",
+            "passed",
+            "truth",
         ):
             case "op":
                 return f"{left} {self.pick('+', '-', '*', 'div', 'mod')} {right}"
@@ -189,6 +208,12 @@ class Maker:
             case "between":
                 kind = self.pick("date", "datetime")
                 return f"{self.expr(kind, depth)} - {self.expr(kind, depth)}"
+            case "passed":
+                mode = self.pick("", ', "up"')
+                ends = f"{self.expr('date', depth)}, {self.expr('date', depth)}"
+                return f"{self.pick('full_months', 'full_years')}({ends}{mode})"
+            case "truth":
+                return f"number({self.expr('bool', depth)})"
             case "count":
                 return f"count(x for x in {self.leaf('ints')} if x > {left})"
             case "sum":
@@ -203,11 +228,13 @@ class Maker:
 
     def string(self, depth: int) -> str:
         left, right = self.leaf("string"), self.expr("string", depth)
-        made = self.pick("size", "upper", "concat", "name")
+        made = self.pick("size", "upper", "concat", "name", "text")
+        spelled = self.pick("int", "money", "percent", "bool", "date", "datetime")
         return {
             "size": f"size({self.expr('int', depth)})",
             "upper": f"upper({left})",
             "concat": f"concat({left}, {right})",
+            "text": f"text({self.pick(*(name for name in self.names[spelled] if name in INPUTS))})",
             "name": f"first([l.name for l in {self.leaf('lines')}])",
         }[made]
 
