@@ -25,6 +25,7 @@ from guard.procedure.nodes import (
     Arithmetic,
     Call,
     Choose,
+    Convert,
     Expr,
     ListOf,
     Name,
@@ -262,7 +263,9 @@ class Result:
 
     def endless(self, part: Expr, key: Key) -> Iterator[Need]:
         """Find what a result hands on without end of decimals."""
-        quotient = next(quotients(part, self.scope), None)
+        # A conversion may take back what another one has done, which its type does not say.
+        found = (part for part in quotients(part, self.scope) if not isinstance(part, Convert))
+        quotient = next(found, None)
         if quotient is not None:
             write = self._writing(part, quotient)
             yield Need(quotient.at, ENDLESS, self.step.number, key, lambda n: f"write {write(n)}")
