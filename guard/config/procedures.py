@@ -76,16 +76,11 @@ def _files(paths: Sequence[Path], problems: Problems) -> Iterator[tuple[str, Pat
     named: dict[str, str] = {}
     for index, path in enumerate(paths):
         key = f"procedures[{index}]"
-        if path.is_dir():
-            files = sorted(path.rglob(f"*{SUFFIX}"))
-            if not files:
-                problems.append((key, f"no file below {str(path)!r} ends in {SUFFIX}"))
-        elif path.is_file():
-            files = [path]
-        else:
-            files = []
-            problems.append((key, f"there is no file or folder {str(path)!r}"))
-        root = path if path.is_dir() else path.parent
+        try:
+            files, root = _below(path)
+        except ValueError as error:
+            problems.append((key, str(error)))
+            continue
         for file in files:
             before = named.setdefault(realpath(file), key)
             if before != key:
@@ -94,6 +89,24 @@ def _files(paths: Sequence[Path], problems: Problems) -> Iterator[tuple[str, Pat
                 )
             else:
                 yield key, root, file
+
+
+def _below(path: Path) -> tuple[list[Path], Path]:
+    """Give the procedure files that a path names, and the folder that they may import from.
+
+    Raises `ValueError`, which says why there are none.
+    """
+    try:
+        if path.is_dir():
+            files = sorted(path.rglob(f"*{SUFFIX}"))
+            if not files:
+                raise ValueError(f"no file below {str(path)!r} ends in {SUFFIX}")
+            return files, path
+        if path.is_file():
+            return [path], path.parent
+    except OSError as error:  # a name that is too long, say
+        raise ValueError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    raise ValueError(f"there is no file or folder {str(path)!r}")
 
 
 def _compile(

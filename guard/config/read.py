@@ -103,6 +103,14 @@ class _Loader(yaml.SafeLoader):
                 seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Construct a value; one that looks like a number or a date may be none (`2026-02-30`)."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except ValueError as error:
+            problem = f"this value cannot be read: {str(error).partition(';')[0]}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
@@ -135,9 +143,10 @@ def _parse(path: Path) -> tuple[dict[str, Any], list[str], Places]:
         shorter += len(found[0]) - len(put)
         return put
 
-    loader = _Loader(_VARIABLE.sub(mark, text))
+    marked = _VARIABLE.sub(mark, text)
     places = Places(file=str(path), folded=tuple(folded))
     try:
+        loader = _Loader(marked)  # which refuses control characters
         root = loader.get_single_node()
         values = (None if root is None else loader.construct_document(root)) or {}
     except yaml.YAMLError as error:

@@ -86,11 +86,13 @@ def load_script(path: Path) -> Script:
     """Read a script. Raises `ConfigError` with everything that is wrong in it."""
     try:
         return Script.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError([("script", str(error))], file=str(path)) from None
     except ValidationError as error:
         problems = [(".".join(map(str, e["loc"])) or "script", e["msg"].lower()) for e in error.errors()]
         raise ConfigError(problems, file=str(path)) from None
+    except (OSError, ValueError, yaml.YAMLError) as error:  # numbers and dates that are none, too
+        raise ConfigError([("script", str(error))], file=str(path)) from None
+    except RecursionError:
+        raise ConfigError([("script", "is nested too deeply")], file=str(path)) from None
 
 
 class ScriptedUpstream:

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +59,26 @@ def test_a_file_of_any_values_is_read_or_refused_with_the_lines_of_its_mistakes(
         assert all(1 <= line <= length for line in error.lines if line is not None)
         assert all(message for _, message in error.problems)
         assert list(error.lines) == sorted(error.lines, key=lambda line: line or 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("server: {port: 9}\x1b", "is not YAML"),
+        ("server: {port: 2026-02-30}", "this value cannot be read: day is out of range"),
+        ("server: {port: 2026-01-01 25:00:00}", "this value cannot be read"),
+        (f"server: {{port: {'9' * 5000}}}", "this value cannot be read"),
+        (f"procedures: [{'a' * 5000}.proc]", "cannot be read: File name too long"),
+    ],
+    ids=["a control character", "no date", "no hour", "a number too long", "a name too long"],
+)
+def test_what_only_looks_like_a_value_is_named_with_its_line(tmp_path: Path, line: str, says: str) -> None:
+    file = tmp_path / "stepguard.yaml"
+    file.write_text(f"defaults: {{mode: enforce}}\n{line}\n")
+    error = refusal(file)
+    assert error is not None
+    assert says in str(error)
+    assert set(error.lines) <= {2, None}
 
 
 def refusal(file: Path) -> ConfigError | None:

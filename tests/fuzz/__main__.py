@@ -13,6 +13,8 @@ from typing import Final
 
 from tests.fuzz import drawn
 from tests.fuzz.campaign import Report, campaign, reproducer
+from tests.fuzz.parsers import PARSERS
+from tests.fuzz.strange import strange
 
 BLOCK: Final = 200  # runs that a process is given at a time: a whole number of procedures
 FRESH: Final = 10**9  # seeds from here on are nobody's
@@ -39,6 +41,24 @@ def _runs(first: int, runs: int, processes: int) -> Report:
     return report
 
 
+def _strange(first: int, texts: int, processes: int) -> int:
+    """Let each parser read so many strange texts; give how many were read wrong."""
+    wrong = 0
+    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as pool:
+        asked = {
+            pool.submit(_of_parser, name, range(first, first + texts)): name for name in range(len(PARSERS))
+        }
+        for done in as_completed(asked):
+            print(f"{PARSERS[asked[done]].name}: {texts} texts, {len(done.result())} wrong", flush=True)
+            print("".join(f"{oddity}\n" for oddity in done.result()), end="", flush=True)
+            wrong += len(done.result())
+    return wrong
+
+
+def _of_parser(place: int, seeds: range) -> list[str]:
+    return [str(oddity) for oddity in strange(PARSERS[place], seeds)]
+
+
 def main() -> int:
     """Play what is asked for; 1 where something is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
@@ -46,12 +66,17 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the seed of the first run")
     parser.add_argument("--fresh", action="store_true", help="begin at a seed that nobody has had")
     parser.add_argument("--seed", type=int, help="tell the run of this seed, as small as it goes")
+    parser.add_argument(
+        "--parsers", action="store_true", help="strange texts for every parser instead, RUNS for each"
+    )
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
     if asked.seed is not None:
         print("\n".join(reproducer(asked.seed)))
         return 0
     first = FRESH + secrets.randbelow(FRESH) * BLOCK if asked.fresh else asked.first
+    if asked.parsers:
+        return 1 if _strange(first, asked.runs, asked.processes) else 0
     report = _runs(first, asked.runs, asked.processes)
     never = drawn.never(report.tally)
     print(f"\n{drawn.table(report.tally)}")

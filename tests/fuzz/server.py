@@ -70,7 +70,7 @@ def events(backend: Backend, command: Open, answer: Answer, random: Random) -> I
         yield Failed(failure, 100.0)
         return
     reading = reader(backend, command)
-    for data in cut_into_reads(b"".join(_wire(backend, command, answer, random)), random):
+    for data in cut_into_reads(b"".join(wire(backend, command, answer, random)), random):
         if reading.over:
             break
         yield from reading.feed(data)
@@ -108,7 +108,8 @@ def cut_into_reads(data: bytes, random: Random) -> Iterator[bytes]:
 # --- the bytes -----------------------------------------------------------------------------------
 
 
-def _wire(backend: Backend, command: Open, answer: Answer, random: Random) -> Iterator[bytes]:
+def wire(backend: Backend, command: Open, answer: Answer, random: Random) -> Iterator[bytes]:
+    """The bytes of an answer, event by event."""
     text = answer.text
     if answer.mishap is Mishap.RESET:
         text = text[: random.randint(0, max(0, len(text) - 1))]

@@ -136,6 +136,16 @@ def test_a_script_that_is_not_there_is_refused(tmp_path: Path) -> None:
         load_script(tmp_path / "none.yaml")
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["2026-02-30", "9" * 5000, "[" * 5000, "\x1b"],
+    ids=["no date", "too long", "nested", "a control character"],
+)
+def test_a_script_with_what_cannot_be_read_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError):
+        scripted(tmp_path, f"model: {value}\nreplies: [{{text: a}}]\n")
+
+
 def test_requests_that_are_passed_on_are_answered_as_a_server_would(tmp_path: Path) -> None:
     upstream = scripted(tmp_path)
     status, body = passed(upstream, "POST", "/chat/completions", {"messages": PROMPT})
