@@ -31,6 +31,7 @@ NOT_RUN: Final[Mapping[tuple[str, str], str]] = {
     ("step", "say"): "procedures with tools are refused",
     ("violation", "wrong_call"): "kept for when tool steps are run",
     ("violation", "unconfirmed_call"): "kept for when tool steps are run",
+    ("result", "internal_error"): "what the driver says where the guard itself has failed",
     ("outcome", "passthrough"): "what is not bound, or only observed, is no run",
 }
 
