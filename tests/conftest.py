@@ -28,15 +28,18 @@ NO_SKIPS = bool(os.environ.get("STEPGUARD_TEST_ALL"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "ci",
-    derandomize=True,
-    max_examples=60,
-    print_blob=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# What a test draws is the same at each run, so that whoever runs the tests next sees what was seen before. Fresh
+# draws are for `HYPOTHESIS_PROFILE=fresh` and for `python -m tests.fuzz --fresh`.
+for name, examples, derandomize in (("default", 30, True), ("ci", 60, True), ("fresh", 100, False)):
+    settings.register_profile(
+        name,
+        derandomize=derandomize,
+        max_examples=examples,
+        database=None if derandomize else settings.default.database,
+        print_blob=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -17,7 +17,7 @@ from guard.check.checker import Checker
 from guard.check.verdict import Judgement, StepVerified, Violation
 from guard.cli.terminal import Style, Terminal, cut
 from guard.config import Config, Service, build, default_config
-from guard.config.settings import Admin, LocalUpstream, Server
+from guard.config.settings import Admin, Defaults, LocalUpstream, Server
 from guard.errors import ConfigError
 from guard.procedure.execute import Program, reference
 from guard.procedure.values import answer_text
@@ -107,6 +107,7 @@ def _service(model: Path, recorder: Recorder, *, port: int) -> Service:
         admin=Admin(port=0),
         upstreams={"local": LocalUpstream(kind="local", model=model)},
         routes=shipped.routes,
+        defaults=Defaults(unbound="pass"),  # the same requests are made unguarded, too
     )
     service = build(config)
     return replace(service, observer=FanOut([service.observer, recorder]))

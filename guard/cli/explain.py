@@ -164,7 +164,7 @@ def _uses(config: Config, name: str, settings: PolicySettings) -> Iterator[Use]:
     by = "default" if name == defaults.policy else "client"
     mode = settings.mode or defaults.mode
     yield _use(config, settings, by=by, mode=mode)
-    if mode != "enforce" and _may_enforce(settings, (), free=defaults.unbound == "pass"):
+    if mode != "enforce" and _may_enforce(settings, (), free=config.passes_unbound(None)):
         yield _use(config, settings, by="client", mode="enforce")
 
 

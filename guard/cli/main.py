@@ -12,6 +12,7 @@ import io
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -383,6 +384,7 @@ def _runs(written: Mapping[str, PolicySettings], programs: Mapping[str, Program]
 
 
 def _serve(arguments: argparse.Namespace, out: Terminal) -> int:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the server, which says so, is there to ignore it
     config = default_config() if arguments.config is None else load_config(arguments.config)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     if config.server.log_foreign:

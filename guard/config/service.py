@@ -200,6 +200,7 @@ def _upstream(name: str, settings: UpstreamSettings) -> Upstream:
                 ),
                 capabilities=settings.capabilities.changes,
                 api_version=settings.api_version if isinstance(settings, AzureUpstream) else None,
+                forward_headers=tuple(map(str.lower, settings.forward_headers)),
             )
         case LocalUpstream():
             local.require_runtime()

@@ -173,6 +173,11 @@ class ServedUpstream(AbleUpstream):
     pass_key: bool = Field(
         default=False, description="pass the client's own key on; not together with `api_key`"
     )
+    forward_headers: Names = Field(
+        default=(),
+        description="headers of clients that are passed on besides the usual ones; `*` stands for any "
+        "characters; with `pass_key` all are",
+    )
     model: str = Field(default="", description="model to ask it for; empty: the one that the client names")
     connect_s: float = Field(default=5, gt=0, description="seconds to wait for a connection")
     first_s: float = Field(default=120, gt=0, description="seconds to wait until the model says something")
@@ -285,6 +290,11 @@ class Route(Section):
     override: bool = Field(
         default=False, description="whether the client may bind another procedure, policy or mode"
     )
+    unbound: Literal["pass", "refuse"] | None = Field(
+        default=None,
+        description="`pass` or `refuse`: what happens to requests to generate that are bound to no "
+        "procedure; default: what `defaults` say, else `pass`; only without `procedure`",
+    )
 
     @field_validator("upstream_model")
     @classmethod
@@ -292,6 +302,13 @@ class Route(Section):
         if model and not info.data.get("procedure"):
             raise ValueError("needs a procedure: requests without one pass through unchanged")
         return model
+
+    @field_validator("unbound")
+    @classmethod
+    def _only_where_unbound(cls, unbound: str | None, info: ValidationInfo) -> str | None:
+        if unbound and info.data.get("procedure"):
+            raise ValueError("says nothing here: requests that fit this route are bound to its procedure")
+        return unbound
 
 
 class Defaults(Section):
@@ -303,8 +320,10 @@ class Defaults(Section):
     )
     policy: str = Field(default="default", description="the policy")
     mode: Mode = Field(default="enforce", description="`enforce`, `observe` or `off`")
-    unbound: Literal["pass", "refuse"] = Field(
-        default="pass", description="what happens to requests without a procedure"
+    unbound: Literal["pass", "refuse"] | None = Field(
+        default=None,
+        description="`pass` or `refuse`: what happens to requests to generate that are bound to no procedure "
+        "where their route does not say; default: `refuse` once there are routes",
     )
 
 
@@ -342,6 +361,17 @@ class Config(Section):
     def programs(self) -> Mapping[str, Program]:
         """The compiled procedures by name. Raises `ConfigError` with all their problems."""
         return load_procedures(self.procedures)
+
+    def passes_unbound(self, route: Route | None) -> bool:
+        """Whether a request to generate that nothing binds passes; `route` fits it, None where none does.
+
+        What the route says counts, then what the defaults say. Where neither does, a route without a
+        procedure is there to let requests pass; what no route fits passes while there are none.
+        """
+        said = (route.unbound if route else None) or self.defaults.unbound
+        if said is None:
+            return not self.routes or (route is not None and route.procedure is None)
+        return said == "pass"
 
     @property
     def bindable(self) -> Mapping[str, Program]:

@@ -30,6 +30,10 @@ class Keys:
         found = [key for known, key in self._keys if hmac.compare_digest(known, digest)]
         return found[0] if found else None
 
+    def held_by(self, text: str) -> bool:
+        """Whether one of our keys stands somewhere in a text that is to leave."""
+        return any(key in text for _, key in self._keys)
+
     def caller(self, exchange: Exchange, procedure: str | None) -> Caller:
         """Who asks.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -23,8 +24,13 @@ from guard.proxy.protocol import Protocol
 from guard.proxy.routes import Endpoint, Handler
 from guard.telemetry.metrics import CONTENT_TYPE
 
+log = logging.getLogger(__name__)
+
 BACKLOG: Final = 2048
 START_S: Final = 10.0  # until a listener that has its socket serves
+_NOT_READ_AGAIN: Final = (
+    "SIGHUP is ignored: the configuration is read at the start only; restart to change it"
+)
 
 # FastAPI would make spans and logs of its own as soon as there is a provider, at twice the cost of ours.
 _QUIET: Final[dict[str, Any]] = {
@@ -46,7 +52,7 @@ def client_app(service: Service, admission: Admission, watch: Watch) -> FastAPI:
     add("/models", routes.models, "GET")
     add("/models/{model:path}", routes.model, "GET")
     add("/{path:path}", routes.other)
-    app.router.routes.append(Route("/{path:path}", Endpoint(service, admission, watch, routes.nothing)))
+    app.router.default = Endpoint(service, admission, watch, routes.nothing)
     return app
 
 
@@ -205,7 +211,11 @@ def _url(listening: socket.socket) -> str:
 
 @contextmanager
 def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """Stop gently at the first signal; a second one ends the process as it would without us."""
+    """Stop gently at the first signal; a second one ends the process as it would without us.
+
+    SIGHUP, with which others are told to read their files again and which a closed terminal sends, does not
+    end it.
+    """
     loop = asyncio.get_running_loop()
     caught = (signal.SIGTERM, signal.SIGINT)
 
@@ -217,6 +227,7 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
     try:
         for number in caught:
             loop.add_signal_handler(number, gently)
+        loop.add_signal_handler(signal.SIGHUP, log.warning, "%s", _NOT_READ_AGAIN)
     except (RuntimeError, ValueError):  # not in the main thread: whoever runs us there stops us by `stop`
         yield
         return

@@ -23,7 +23,7 @@ from guard.run.messages import Message, Target
 from guard.run.policy import Policy, damped
 from guard.run.run import Job
 from guard.trace import prompt
-from guard.wire.body import read_object, values_in
+from guard.wire.body import values_in
 from guard.wire.chat import ChatRequest, parse_request, text_of
 from guard.wire.conversation import sent_on
 from guard.wire.fields import forwarded
@@ -126,13 +126,12 @@ class Choice:
     retried: int = 0
 
 
-def choose(service: Service, caller: Caller, body: bytes) -> Choice:
-    """Find the procedure of a request.
+def choose(service: Service, caller: Caller, raw: Mapping[str, Any]) -> Choice:
+    """Find the procedure of a request with this body.
 
-    Raises `RequestError` for a body that is no JSON object, bindings that disagree, and a procedure that
-    there is not. The last is for clients that may choose: to others all but their own are the same.
+    Raises `RequestError` for bindings that disagree, and a procedure that there is not. The last is for
+    clients that may choose: to others all but their own are the same.
     """
-    raw = read_object(body)
     route = route_for(service, caller, raw.get("model"))
     claim = _claim(caller, raw)
     configured = route.procedure if route else None
@@ -154,23 +153,33 @@ def choose(service: Service, caller: Caller, body: bytes) -> Choice:
             param="stepguard.procedure",
             code="unbound",
         )
-    if procedure is None and service.config.defaults.unbound == "refuse":
+    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode, retried=caller.retried)
+
+
+def require_passing(service: Service, choice: Choice, path: str) -> None:
+    """Raise `RequestError` where a request to generate is unbound and must not pass; `path` follows `/v1`."""
+    if choice.procedure is None and not service.config.passes_unbound(choice.route):
         raise RequestError(
-            "no procedure is bound to this request; name one in stepguard.procedure, the header "
-            f"{PROCEDURE_HEADER} or the path /p/<procedure>/v1",
+            f"no procedure is bound to this request to /v1{path.partition('?')[0]}, and this server refuses "
+            "what is not guarded; name a model that a route binds, or a procedure in stepguard.procedure, "
+            f"the header {PROCEDURE_HEADER} or the path /p/<procedure>/v1. To let such requests pass "
+            "unguarded, the operator sets `unbound: pass` in the route or in `defaults`",
             code="unbound",
         )
-    return Choice(procedure=procedure, route=route, raw=raw, policy=policy, mode=mode, retried=caller.retried)
 
 
 def route_for(service: Service, caller: Caller, model: object) -> Route | None:
     """Give the first route that fits a model and a client."""
     name = model if isinstance(model, str) else ""
     for route in service.config.routes:
-        key = route.api_key.get_secret_value() if route.api_key else None
-        if fnmatchcase(name, route.model) and key in {None, caller.key}:
+        if fnmatchcase(name, route.model) and is_open(route, caller):
             return route
     return None
+
+
+def is_open(route: Route, caller: Caller) -> bool:
+    """Whether a route is there for this client."""
+    return route.api_key is None or route.api_key.get_secret_value() == caller.key
 
 
 def passes(service: Service, choice: Choice, body: bytes) -> Unbound | None:
@@ -238,7 +247,7 @@ def mode_of(service: Service, choice: Choice) -> Mode:
     allowed = {_configured_mode(service, route, usual), *(route.modes if route else ())}
     if policy == usual or (route and policy in (route.policies or ())):
         allowed.add(own)
-    if route.override if route else service.config.defaults.unbound == "pass":
+    if route.override if route else service.config.passes_unbound(None):
         allowed.update(MODES)  # who may leave out the procedure may also leave it unenforced
     only_observes = service.policies[policy].settings.deliver == "pass_through"
     possible = allowed - {"enforce"} if only_observes else allowed

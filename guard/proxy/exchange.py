@@ -82,6 +82,22 @@ class Exchange:
             )
         return values.pop().decode("latin-1") if values else None
 
+    def require_head(self) -> None:
+        """Raise `RequestError` where the head says that this is no request that two readers read alike.
+
+        RFC 9112: a request of HTTP/1.1 has one `host` (section 3.2), and one of HTTP/1.0 no
+        `transfer-encoding` (section 6.1).
+        """
+        names = [name for name, _ in self.scope["headers"]]
+        if self.scope["http_version"] == "1.1" and names.count(b"host") != 1:
+            raise RequestError(
+                f"expected one header host, found {names.count(b'host')}", code="malformed_request"
+            )
+        if self.scope["http_version"] != "1.1" and b"transfer-encoding" in names:
+            raise RequestError(
+                "a request of HTTP/1.0 cannot have a header transfer-encoding", code="malformed_request"
+            )
+
     async def body(self, limit: int) -> bytes:
         """Read the body. Raises `RequestError` as soon as it is clear that it is too long or too slow."""
         announced = self.headers.get("content-length", "")

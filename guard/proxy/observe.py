@@ -35,8 +35,9 @@ from guard.proxy.exchange import ClientGone, Exchange
 from guard.proxy.sighting import MAX_BYTES, Asked, Conclusion, Sighting, concluded, read
 from guard.run.messages import Close, Open, Outcome, Result, Strategy
 from guard.telemetry.observer import CHECKED, Observed, Observer, RunInfo, RunObserver, Stage
-from guard.upstream.base import Headers, Passage
+from guard.upstream.base import Passage
 from guard.wire.chat import Control, text_of
+from guard.wire.headers import Headers
 from guard.wire.members import members
 
 log = logging.getLogger(__name__)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import posixpath
-import re
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -19,11 +17,21 @@ from guard.config import Service
 from guard.engine import read_clock
 from guard.errors import GuardError, RequestError, UpstreamError
 from guard.proxy.admission import Admission, Keys
-from guard.proxy.binding import Caller, bind, choose, passes, route_for
+from guard.proxy.binding import (
+    Caller,
+    bind,
+    choose,
+    is_open,
+    passes,
+    require_passing,
+    route_for,
+)
 from guard.proxy.delivery import Call, deliver
+from guard.proxy.endpoints import METHODS, is_quiet, models_named
 from guard.proxy.exchange import HEADER_TEXT, ClientGone, Exchange, Interrupted
 from guard.proxy.observe import Watch, observe, observes
 from guard.proxy.responses import DONE
+from guard.run.messages import Outcome
 from guard.telemetry.foreign_log import crashed, tell
 from guard.telemetry.observer import Refusal, Stage
 from guard.upstream.base import Passage
@@ -40,18 +48,8 @@ MODELS_BYTES: Final = 1024 * 1024  # of that list
 BUSY: Final = 503
 TOO_LARGE: Final = 413
 RETRY_AFTER_S: Final = 1.0
-# Endpoints that generate, of all kinds of server; a bound request there would slip past the guard.
-GENERATING: Final = (
-    "/completions",
-    "/completion",
-    "/responses",
-    "/messages",
-    "/chat",
-    "/generate",
-    "/infill",
-)
-READING: Final = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 JSON: Final = (("content-type", "application/json"),)
+PASSED: Final = ("x-stepguard-outcome", Outcome.PASSTHROUGH.value)  # on what no procedure guarded
 
 _INTERNAL: Final = ErrorAnswer(
     status=500, type="server_error", code="internal_error", message="internal error"
@@ -77,6 +75,30 @@ class Endpoint:
         self._admission, self._handle = admission, handle
         self._keys = Keys(key.get_secret_value() for key in service.config.server.api_keys)
 
+    def passage(self, exchange: Exchange, body: bytes) -> Passage:
+        """Give a request as it goes on to an upstream, without any header that holds a key of ours.
+
+        Raises `RequestError` where its query holds one.
+        """
+        pairs = ((name.decode("latin-1"), value) for name, value in exchange.scope["headers"])
+        path = _path(exchange)
+        if self._keys.held_by(unquote(path)):
+            raise RequestError(
+                "the query holds a key of this server, which must not reach an upstream; send it as a bearer "
+                "token",
+                code="key_in_query",
+            )
+        return Passage(
+            method=exchange.method,
+            path=path,
+            headers=tuple(
+                (name, value.decode(*HEADER_TEXT))
+                for name, value in pairs
+                if name != "content-length" and not self._keys.held_by(value.decode("latin-1"))
+            ),
+            body=body,
+        )
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         exchange = Exchange(scope, receive, send)
@@ -91,6 +113,7 @@ class Endpoint:
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
+            exchange.require_head()
             with self._admission.admit(exchange):
                 await self._carry_out(exchange)
         except RequestError as error:
@@ -138,15 +161,16 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     service = endpoint.service
     body = await exchange.body(service.config.server.max_body_bytes)
     begun = exchange.elapsed
-    choice = choose(service, caller, body)
+    choice = choose(service, caller, read_object(body))
+    require_passing(service, choice, _path(exchange))
     exchange.procedure = choice.procedure
     if observes(service, choice):
-        passage = _passage(exchange, body)
+        passage = endpoint.passage(exchange, body)
         await observe(service, endpoint.watch, exchange, caller=caller, choice=choice, passage=passage)
         return
     unbound = passes(service, choice, body)
     if unbound is not None:
-        await _pass(service, exchange, caller, unbound.upstream, unbound.body)
+        await _pass(endpoint, exchange, caller, unbound.upstream, unbound.body)
         return
     bound = bind(service, choice, body, read_clock())
     service.observer.overhead(Stage.BIND, exchange.elapsed - begun)
@@ -154,41 +178,49 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
 
 
 async def other(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
-    """Everything else below `/v1`: passed on to the upstream that the model's route names."""
-    service = endpoint.service
+    """Everything else below `/v1`: passed on to the upstream that the model's route names.
+
+    What is bound, and what must not pass unbound, reaches only endpoints that are known not to generate.
+    """
+    service, path = endpoint.service, _path(exchange)
+    if exchange.method not in METHODS:
+        raise RequestError(
+            f"the method {exchange.method} is not passed on; expected one of {', '.join(sorted(METHODS))}",
+            code="method_not_allowed",
+            status=405,
+        )
     body = await exchange.body(service.config.server.max_body_bytes)
-    path = _normal(_path(exchange))
-    generates = exchange.method not in READING and path.endswith(GENERATING)
-    if generates and choose(service, caller, body).procedure:
-        raise RequestError(
-            f"a request that is bound to a procedure cannot be made to /v1{path}; use /v1/chat/completions",
-            code="unsupported_endpoint",
-        )
-    if service.config.defaults.unbound == "refuse":
-        raise RequestError(
-            f"/v1{path} is not guarded, and this server passes nothing through", code="unbound"
-        )
-    route = route_for(service, caller, _model(exchange, body))
-    await _pass(service, exchange, caller, service.upstream_names(route)[0], body)
+    raw = _told(body)
+    if not is_quiet(exchange.method, path):
+        for name in models_named(raw, path):
+            choice = choose(service, caller, {**raw, "model": name})
+            if choice.procedure:
+                raise RequestError(
+                    f"a request that is bound to a procedure cannot be made to {exchange.method} "
+                    f"/v1{path.partition('?')[0]}, which may generate what nobody checks; use POST "
+                    "/v1/chat/completions",
+                    code="unsupported_endpoint",
+                )
+            require_passing(service, choice, path)
+    route = route_for(service, caller, raw.get("model"))
+    await _pass(endpoint, exchange, caller, service.upstream_names(route)[0], body)
 
 
 async def models(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
-    """`GET /v1/models`: the models that routes bind by their whole name, and the upstream's own."""
+    """`GET /v1/models`: the models that this client's routes name, and the upstream's that it may use."""
     service = endpoint.service
-    ours = _own_models(service)
-    theirs: list[Any] = []
-    if service.config.defaults.unbound == "pass":
-        async with exchange.watched():
-            theirs = await _upstream_models(service, caller)
+    ours = _own_models(service, caller)
     names = {model["id"] for model in ours}
-    listed = [*ours, *(model for model in theirs if model.get("id") not in names)]
-    await exchange.answer(200, JSON, orjson.dumps({"object": "list", "data": listed}))
+    async with exchange.watched():
+        theirs = await _upstream_models(service, caller) if _asks_upstream(service, caller) else []
+    usable = (model for model in theirs if model.get("id") not in names and _may_use(service, caller, model))
+    await exchange.answer(200, JSON, orjson.dumps({"object": "list", "data": [*ours, *usable]}))
     service.observer.passthrough(status=200, duration_s=exchange.elapsed)
 
 
 async def model(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     """`GET /v1/models/{id}`: one of ours, or whatever the upstream says of it."""
-    for own in _own_models(endpoint.service):
+    for own in _own_models(endpoint.service, caller):
         if own["id"] == exchange.scope["path_params"]["model"]:
             await exchange.answer(200, JSON, orjson.dumps(own))
             endpoint.service.observer.passthrough(status=200, duration_s=exchange.elapsed)
@@ -205,35 +237,24 @@ async def nothing(_endpoint: Endpoint, exchange: Exchange, _caller: Caller) -> N
     )
 
 
-async def _pass(service: Service, exchange: Exchange, caller: Caller, upstream: str, body: bytes) -> None:
+async def _pass(endpoint: Endpoint, exchange: Exchange, caller: Caller, upstream: str, body: bytes) -> None:
     """Forward a request and relay the answer as it comes, byte for byte."""
+    service = endpoint.service
     call = Call(extra={}, authorization=caller.authorization)
     status = _GONE.status
     async with (
         exchange.watched(),
-        service.upstreams[upstream].forward(_passage(exchange, body), client=call) as answer,
+        service.upstreams[upstream].forward(endpoint.passage(exchange, body), client=call) as answer,
     ):
         try:
             status = answer.status
-            await exchange.begin(status, answer.headers)
+            await exchange.begin(status, (*answer.headers, PASSED))
             async for data in answer.body:
                 await exchange.write(data)
             await exchange.end()
         finally:
             exchange.counted = True
             service.observer.passthrough(status=status, duration_s=exchange.elapsed)
-
-
-def _passage(exchange: Exchange, body: bytes) -> Passage:
-    pairs = (
-        (name.decode("latin-1"), value.decode(*HEADER_TEXT)) for name, value in exchange.scope["headers"]
-    )
-    return Passage(
-        method=exchange.method,
-        path=_path(exchange),
-        headers=tuple((name, value) for name, value in pairs if name != "content-length"),
-        body=body,
-    )
 
 
 def _path(exchange: Exchange) -> str:
@@ -245,36 +266,42 @@ def _path(exchange: Exchange) -> str:
     return f"/{''.join(behind)}" + (f"?{query}" if query else "")
 
 
-def _normal(path: str) -> str:
-    """Give the path that a lenient server may read: unescaped, without `.`, `..` and empty segments."""
-    while (unescaped := unquote(path)) != path:
-        path = unescaped
-    plain = re.split("[?#;\0]", path)[0].strip().replace("\\", "/").lower()
-    return posixpath.normpath("/" + plain.lstrip("/"))
-
-
-def _model(exchange: Exchange, body: bytes) -> object:
-    """Give the model that a request to any endpoint names, if it is JSON and does."""
-    if not exchange.headers.get("content-type", "").startswith("application/json"):
-        return None
+def _told(body: bytes) -> Mapping[str, Any]:
+    """Give the JSON object that a body is; an empty one where it is anything else, a form perhaps."""
+    if not body.lstrip().startswith(b"{"):
+        return {}
     try:
-        return read_object(body).get("model")
+        return read_object(body)
     except RequestError as error:
         if error.http_status == TOO_LARGE:
             raise  # what is not read for its model goes nowhere
-        return None
+        return {}
 
 
-def _own_models(service: Service) -> list[dict[str, Any]]:
+def _own_models(service: Service, caller: Caller) -> list[dict[str, Any]]:
     names = [
         route.model
         for route in service.config.routes
-        if route.procedure and not set("*?[") & set(route.model)
+        if route.procedure and not set("*?[") & set(route.model) and is_open(route, caller)
     ]
     return [
         {"id": name, "object": "model", "created": 0, "owned_by": "stepguard"}
         for name in dict.fromkeys(names)
     ]
+
+
+def _asks_upstream(service: Service, caller: Caller) -> bool:
+    """Whether any model that only the upstream can name is one that the client may use."""
+    config = service.config
+    return config.passes_unbound(None) or any(
+        is_open(route, caller) and (route.procedure is None or set("*?[") & set(route.model))
+        for route in config.routes
+    )
+
+
+def _may_use(service: Service, caller: Caller, model: Mapping[str, Any]) -> bool:
+    route = route_for(service, caller, model.get("id"))
+    return bool(route and route.procedure) or service.config.passes_unbound(route)
 
 
 async def _upstream_models(service: Service, caller: Caller) -> list[Any]:

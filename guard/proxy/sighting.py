@@ -22,11 +22,11 @@ from guard.procedure.execute import Program
 from guard.procedure.types import Value
 from guard.run.messages import Finish, Outcome, StepClass, Usage
 from guard.telemetry.observer import CHECKED, Observation, Observed
-from guard.upstream.base import Headers
 from guard.upstream.reading import AnswerReader
 from guard.wire import finish
 from guard.wire.body import read_exactly
 from guard.wire.encodings import READABLE, UndecodableError, decoded
+from guard.wire.headers import Headers
 
 MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, before and after it is decoded
 MAX_WHOLE: Final = 2 * 1024 * 1024  # of one that is no stream: its JSON is read in one go

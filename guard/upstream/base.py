@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from guard.run.messages import Ended, Open, Target, Text, Wait
-
-Headers = tuple[tuple[str, str], ...]
+from guard.wire.headers import Headers
 
 OUT_OF_TIME: Final = "the time of the run is over"  # with what a stream is cancelled then
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -27,7 +27,7 @@ from guard.dialect.notation import Dialect
 from guard.errors import RequestError, UpstreamConnectError, UpstreamError, UpstreamTimeout
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
-from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
+from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from guard.upstream.bodies import PLAIN, Farewell, Turns, beginning, decoding
 from guard.upstream.capabilities import Backend, Place, Thinking
 from guard.upstream.faults import of_exception, of_status
@@ -36,29 +36,13 @@ from guard.upstream.reading import AnswerReader
 from guard.upstream.request import body
 from guard.wire.body import encode
 from guard.wire.chat import text_of
+from guard.wire.headers import Headers, end_to_end, without_credentials
 
 MAX_CONNECTIONS: Final = 1024
 KEPT_S: Final = 4.0  # of an idle connection: most servers close theirs after 5 s or more
 APART_S: Final = 600.0  # that none is kept for where one turned out to be closed
 MAX_ROWS: Final = 256  # of the table, kept for models that were asked for
 LONG_BODY_BYTES: Final = 256 * 1024
-
-# Headers that belong to one connection, or that we set ourselves.
-_HOP_BY_HOP: Final = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "host",
-        "expect",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +64,8 @@ class HttpUpstream:
     """A server with an OpenAI-compatible API below `base_url` (`http://host:port/v1`).
 
     `capabilities` are columns of the table of kinds that are otherwise here. `api_version` goes into the
-    query of every request.
+    query of every request. `forward_headers` are headers of clients that are passed on besides those of
+    `guard.wire.headers.FORWARDED`.
     """
 
     def __init__(
@@ -95,6 +80,7 @@ class HttpUpstream:
         timeouts: Timeouts | None = None,
         capabilities: Mapping[str, Any] | None = None,
         api_version: str | None = None,
+        forward_headers: tuple[str, ...] = (),
     ) -> None:
         self._row = lru_cache(MAX_ROWS)(partial(backend_for, kind, changes=capabilities))
         self.target = target_for(kind, name, model, capabilities)
@@ -102,6 +88,7 @@ class HttpUpstream:
         self._api_version = api_version
         self._api_key = api_key
         self._pass_key = pass_key
+        self._forward_headers = forward_headers
         self._timeouts = timeouts or Timeouts()
         self._sessions: dict[bool, aiohttp.ClientSession] = {}  # by whether connections are kept
         self._apart_until = 0.0
@@ -168,8 +155,7 @@ class HttpUpstream:
     @asynccontextmanager
     async def forward(self, request: Passage, *, client: ClientCall) -> AsyncIterator[PassageAnswer]:
         """Pass a request on as it is; the key is the only thing that is changed."""
-        keys = ("authorization", self.backend_for("").key_header)
-        headers = [*_end_to_end(request.headers, *keys), *self._authorization(client)]
+        headers = self._forwarded(request.headers, client)
         timeout = aiohttp.ClientTimeout(connect=self._timeouts.connect_s, sock_read=self._timeouts.passage_s)
         response: aiohttp.ClientResponse | None = None
         try:
@@ -187,7 +173,7 @@ class HttpUpstream:
         try:
             yield PassageAnswer(
                 status=response.status,
-                headers=tuple(_end_to_end(response.headers.items(), _no_length(response.status))),
+                headers=end_to_end(response.headers.items(), _no_length(response.status)),
                 body=self._body(response, client, Farewell(response)),
             )
         finally:
@@ -281,6 +267,12 @@ class HttpUpstream:
             return []
         return [(header, f"Bearer {self._api_key}" if header == "authorization" else self._api_key)]
 
+    def _forwarded(self, headers: Headers, client: ClientCall) -> Headers:
+        """The client's headers as this upstream may see them, with the key that opens it."""
+        ours = self._authorization(client)
+        told = end_to_end(headers, *(name for name, _ in ours), *(("authorization",) if ours else ()))
+        return (*(told if self._pass_key else without_credentials(told, self._forward_headers)), *ours)
+
     def _named(self, error: Exception, client: ClientCall) -> UpstreamError:
         """The exception for an error, its message with this upstream's name before it.
 
@@ -331,20 +323,3 @@ async def _settle(response: aiohttp.ClientResponse) -> None:
 def _no_length(status: int) -> str:
     """The header that an answer without a body must not have here: a length would promise one."""
     return "content-length" if status in {204, 304} else ""
-
-
-def _end_to_end(headers: Iterable[tuple[str, str]], *drop: str) -> Headers:
-    """Headers without those of the connection, and without any that could be taken for ours."""
-    pairs = [(name, value) for name, value in headers]
-    named = {
-        token.strip().lower()
-        for name, value in pairs
-        if name.lower() == "connection"
-        for token in value.split(",")
-    }
-    gone = _HOP_BY_HOP | named | set(drop)
-    return tuple(
-        (name, value)
-        for name, value in pairs
-        if name.lower() not in gone and not name.lower().startswith("x-stepguard")
-    )

@@ -113,7 +113,8 @@ class Lane:
         endpoint = Endpoint(replace(service, upstreams=upstreams), Admission(10), Watch(), routes.chat)
         parts = [{"type": "http.request", "body": json.dumps(self.request).encode(), "more_body": False}]
         path = "/v1/chat/completions"
-        scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "headers": []}
+        scope: dict[str, Any] = {"type": "http", "http_version": "1.1", "method": "POST", "path": path}
+        scope |= {"raw_path": path.encode(), "headers": [(b"host", b"x")]}
 
         async def receive() -> MutableMapping[str, Any]:
             if parts:

@@ -43,6 +43,7 @@ ASK: dict[str, Any] = {
 BODY: dict[str, Any] = {"model": "chain", "messages": ASK["messages"], "stepguard": {"inputs": INPUTS}}
 PORTS = "server: {port: 0}\nadmin: {port: 0}\n"
 BOUND = "routes: [{model: chain, procedure: chain}]\n"
+PASSING = f"{BOUND}defaults: {{unbound: pass}}\n"  # what no route binds passes
 
 
 def scripted(

@@ -194,3 +194,104 @@ def test_an_offer_of_http_2_is_declined_and_the_request_answered(tmp_path: Path)
             writer.close()
 
     run(body())
+
+
+def test_requests_that_offer_an_upgrade_keep_their_bodies_however_they_are_cut_and_pipelined(
+    tmp_path: Path,
+) -> None:
+    offer = {"connection": "keep-alive, Upgrade", "upgrade": "h2c"}
+    data = json.dumps(BODY).encode()
+    both = request(data, **offer) + request(data, **offer) + request(data)
+    cuts = [*range(1, len(both), 29), *(both.index(b"\r\n\r\n", len(data)) + at for at in range(-3, 6))]
+
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            for cut in cuts:
+                reader, writer = await endpoint.connect()
+                for piece in (both[:cut], both[cut:]):
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                for _ in range(3):
+                    assert (await read_reply(reader))[0] == 200, cut
+                writer.close()
+
+    run(body())
+
+
+TRAILERS = [
+    "Authorization: Bearer key-a",
+    "X-Stepguard-Key: key-a",
+    "X-Stepguard-Policy: none",
+    "X-Stepguard-Procedure: chain",
+]
+
+
+@pytest.mark.parametrize("trailer", TRAILERS)
+def test_what_follows_a_body_is_no_header(tmp_path: Path, trailer: str) -> None:
+    data = json.dumps(BODY).encode()
+
+    def chunked_with(*headers: str) -> bytes:
+        lines = ["POST /v1/chat/completions HTTP/1.1", "Host: x", "Transfer-Encoding: chunked", *headers]
+        body = b"%x\r\n%s\r\n0\r\n%s\r\n\r\n" % (len(data), data, trailer.encode())
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    async def body() -> None:
+        keyed = "server: {port: 0, api_keys: [key-a]}\nadmin: {port: 0}\n"
+        async with running(scripted(tmp_path, TRACE, server=keyed)) as endpoint:
+            reader, writer = await endpoint.connect()
+            writer.write(chunked_with())
+            assert (await read_reply(reader))[0] == 401
+            writer.write(chunked_with("Authorization: Bearer key-a"))
+            assert (await read_reply(reader))[0] == 200
+            writer.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "code"),
+    [
+        (b"GET /v1/models HTTP/1.1\r\n\r\n", 400, "malformed_request"),
+        (b"GET /v1/models HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400, "malformed_request"),
+        (
+            b"POST /v1/embeddings HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+            "malformed_request",
+        ),
+        (b"TRACE /v1/models HTTP/1.1\r\nHost: x\r\n\r\n", 405, "method_not_allowed"),
+        (b"PROPFIND /v1/models HTTP/1.1\r\nHost: x\r\n\r\n", 405, "method_not_allowed"),
+        (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "malformed_request"),
+        (b"GET /v1/%0d%0aX HTTP/1.1\r\nHost: x\r\n\r\n", 404, "not_found"),
+        (b"GET /%0a HTTP/1.1\r\nHost: x\r\n\r\n", 404, "not_found"),
+        (b"no request at all\r\n\r\n", 400, "malformed_request"),
+        (b"GET /v1/models HTTP/1.1\r\nHost : x\r\n\r\n", 400, "malformed_request"),
+    ],
+)
+def test_what_is_no_request_is_told_so_in_the_shape_of_every_error(
+    tmp_path: Path, data: bytes, status: int, code: str
+) -> None:
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
+            reader, writer = await endpoint.connect()
+            writer.write(data)
+            reply = Reply(*(await read_reply(reader)))
+            assert (reply.status, reply.error["code"]) == (status, code)
+            writer.close()
+
+    run(body())
+
+
+def test_a_hangup_ends_neither_the_process_nor_a_stream(tmp_path: Path) -> None:
+    scripted(tmp_path, {"text": TRACE, "chunk": 20, "delay_s": 0.05}, config=BOUND, server=PORTS)
+
+    async def body() -> None:
+        async with process(tmp_path) as (child, client, _):
+            stream = asyncio.create_task(ask(client, request(json.dumps({**BODY, "stream": True}).encode())))
+            for _ in range(3):
+                await asyncio.sleep(0.05)
+                child.send_signal(signal.SIGHUP)
+            assert (await stream).events[-1]["stepguard"]["outcome"] == "accepted_first"
+            assert child.returncode is None
+
+    run(body())

@@ -18,6 +18,7 @@ from tests.proxy.running import (
     BODY,
     BOUND,
     INPUTS,
+    PASSING,
     PORTS,
     TRACE,
     Reply,
@@ -28,7 +29,7 @@ from tests.proxy.running import (
     running,
     scripted,
 )
-from tests.upstream.servers import DONE, Connection, said, serving
+from tests.upstream.servers import DONE, Connection, head, said, serving
 
 FREE = {"model": "any", "messages": ASK["messages"]}
 KEYS = "server: {port: 0, api_keys: [key-a, key-b]}\nadmin: {port: 0}\n"
@@ -139,9 +140,40 @@ def test_inputs_without_a_procedure_are_refused(tmp_path: Path) -> None:
 
 def test_unbound_requests_can_be_refused(tmp_path: Path) -> None:
     config = BOUND + "defaults: {unbound: refuse}"
-    assert asks(tmp_path, FREE, config=config).error["code"] == "unbound"
-    assert asks(tmp_path, {}, config=config, path="/v1/embeddings").error["code"] == "unbound"
-    assert answer(asks(tmp_path, BODY, config=config)) == "38"
+    refused, bound = asks_all(tmp_path, [FREE, BODY], config=config)
+    assert (refused.status, refused.error["code"]) == (400, "unbound")
+    assert "`unbound: pass`" in refused.error["message"]
+    assert answer(bound) == "38"
+
+
+CHAT = {"model": "any", "messages": ASK["messages"]}
+OPEN = "{model: any, upstream: play}"
+
+
+@pytest.mark.parametrize(
+    ("config", "passed"),
+    [
+        ("", True),
+        (BOUND, False),
+        (BOUND + "defaults: {unbound: pass}", True),
+        (f"routes: [{OPEN}, {{model: chain, procedure: chain}}]", True),
+        (f"routes: [{OPEN}]\ndefaults: {{unbound: refuse}}", False),
+        ("routes: [{model: any, unbound: pass}]\ndefaults: {unbound: refuse}", True),
+        ("routes: [{model: any, unbound: refuse}]\ndefaults: {unbound: pass}", False),
+    ],
+)
+def test_what_generates_unbound_passes_only_where_the_configuration_says_so_or_says_nothing(
+    tmp_path: Path, config: str, passed: bool
+) -> None:
+    for options in ({}, {"path": "/v1/completions"}, {"path": "/v1/anything/else", "method": "PUT"}):
+        reply = asks(tmp_path, CHAT, config=config, **options)
+        if passed:
+            assert reply.headers["x-stepguard-outcome"] == "passthrough"
+            assert reply.status == (404 if options else 200)  # which is what a scripted upstream says
+        else:
+            assert (reply.status, reply.error["code"]) == (400, "unbound")
+    quiet = asks(tmp_path, {}, config=config, path="/v1/embeddings")
+    assert quiet.headers["x-stepguard-outcome"] == "passthrough"
 
 
 def test_a_procedure_that_is_off_lets_its_requests_pass(tmp_path: Path) -> None:
@@ -547,7 +579,7 @@ def test_clients_need_a_key_where_there_are_some(tmp_path: Path) -> None:
 
 
 def test_a_route_can_be_for_one_client(tmp_path: Path) -> None:
-    config = "routes: [{api_key: key-a, procedure: chain}]"
+    config = "routes: [{api_key: key-a, procedure: chain}, {api_key: key-b}]"
     bound = asks(tmp_path, BODY, config=config, server=KEYS, authorization="Bearer key-a")
     assert answer(bound) == "38"
     free = asks(tmp_path, FREE, config=config, server=KEYS, authorization="Bearer key-b")
@@ -565,10 +597,14 @@ def test_the_keys_of_both_sides_stay_apart(tmp_path: Path) -> None:
 
     async def body() -> None:
         async with serving(behave) as server:
-            async with running(behind(tmp_path, server.url, server=KEYS, pass_key=True)) as endpoint:
+            async with running(
+                behind(tmp_path, server.url, config=PASSING, server=KEYS, pass_key=True)
+            ) as endpoint:
                 await endpoint.post(FREE, authorization="Bearer key-a")
                 await endpoint.post(FREE, authorization="Bearer theirs", x_stepguard_key="key-a")
-            async with running(behind(tmp_path, server.url, server=KEYS, api_key="own")) as endpoint:
+            async with running(
+                behind(tmp_path, server.url, config=PASSING, server=KEYS, api_key="own")
+            ) as endpoint:
                 await endpoint.post(FREE, authorization="Bearer key-a")
 
     run(body())
@@ -626,12 +662,85 @@ def test_a_path_that_is_not_there_is_a_404(tmp_path: Path) -> None:
     run(body())
 
 
-def test_models_are_those_of_the_routes_and_the_upstreams(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "listed"),
+    [
+        ("", ["chain"]),
+        ("defaults: {unbound: pass}", ["chain", "scripted"]),
+        ("routes: [{model: 'script*'}]", ["scripted"]),
+        ("routes: [{model: 'script*', procedure: chain}]", ["scripted"]),
+        ("routes: [{model: 'script*', unbound: refuse}]", []),
+    ],
+)
+def test_models_are_those_of_the_routes_and_the_upstreams_that_a_client_may_use(
+    tmp_path: Path, more: str, listed: list[str]
+) -> None:
     async def body() -> None:
-        config = "routes: [{model: chain, procedure: chain}, {model: 'x-*', procedure: chain}, {model: free}]"
+        own = "routes: [{model: chain, procedure: chain}, {model: 'x-*', procedure: chain}, {model: free}]\n"
+        config = more if "routes" in more else own + more
         async with running(scripted(tmp_path, TRACE, config=config)) as endpoint:
+            reply = await endpoint.post(method="GET", path="/v1/models")
+            assert [model["id"] for model in reply.json["data"]] == listed
+
+    run(body())
+
+
+TENANTS = """
+routes:
+  - {model: chain-a, procedure: chain, api_key: key-a}
+  - {model: chain-b, procedure: chain, api_key: key-b}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "seen", "hidden"), [("key-a", "chain-a", "chain-b"), ("key-b", "chain-b", "chain-a")]
+)
+def test_a_key_sees_its_own_routes_only(tmp_path: Path, key: str, seen: str, hidden: str) -> None:
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE, config=TENANTS, server=KEYS)) as endpoint:
+            told = {"authorization": f"Bearer {key}"}
+            listed = await endpoint.post(method="GET", path="/v1/models", **told)
+            assert [model["id"] for model in listed.json["data"]] == [seen]
+            assert (await endpoint.post(method="GET", path=f"/v1/models/{seen}", **told)).status == 200
+            other, none = [
+                await endpoint.post(method="GET", path=f"/v1/models/{name}", **told)
+                for name in (hidden, "none")
+            ]
+            assert (other.status, none.status) == (404, 404)
+            assert "stepguard" not in other.body.decode()
+
+    run(body())
+
+
+def test_a_key_of_ours_never_reaches_an_upstream_whatever_header_holds_it(tmp_path: Path) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(head("200 OK", "Content-Length: 0", content_type="text/plain"))
+
+    async def body() -> None:
+        async with serving(behave) as server:
+            service = behind(tmp_path, server.url, config="", server=KEYS, pass_key=True)
+            async with running(service) as endpoint:
+                told = {"x_stepguard_key": "key-a", "authorization": "Bearer theirs", "cookie": "a=b"}
+                for name in ("x_api_key", "user_agent", "x_any", "accept"):
+                    for value in ("key-b", "Bearer key-a", "k=key-a; b"):
+                        reply = await endpoint.post({}, path="/v1/embeddings", **told, **{name: value})
+                        assert reply.status == 200
+                reply = await endpoint.post({}, path="/v1/embeddings?key=ke%79-b", **told)
+                assert (reply.status, reply.error["code"]) == (400, "key_in_query")
+            assert len(server.connections) > 0
+            for connection in server.connections:
+                assert "key-" not in connection.head
+                assert connection.header("authorization") == "Bearer theirs"
+                assert connection.header("cookie") == "a=b"
+
+    run(body())
+
+
+def test_one_of_our_models_and_one_that_nobody_has(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(scripted(tmp_path, TRACE)) as endpoint:
             async with endpoint.client() as client:
-                assert [model.id async for model in client.models.list()] == ["chain", "scripted"]
                 assert (await client.models.retrieve("chain")).owned_by == "stepguard"
             reply = await endpoint.post(method="GET", path="/v1/models/none")
             assert reply.status == 404

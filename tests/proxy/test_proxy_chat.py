@@ -12,9 +12,9 @@ import pytest
 from tests.proxy.running import (
     ASK,
     BODY,
-    BOUND,
     CHAIN,
     INPUTS,
+    PASSING,
     TRACE,
     WRONG,
     policy,
@@ -318,7 +318,7 @@ def test_many_requests_at_once_do_not_mix(tmp_path: Path) -> None:
 
 def test_a_default_route_is_only_for_its_model(tmp_path: Path) -> None:
     async def body() -> None:
-        async with running(scripted(tmp_path, TRACE, config=BOUND)) as endpoint:
+        async with running(scripted(tmp_path, TRACE, config=PASSING)) as endpoint:
             reply = await endpoint.post({"model": "other", "messages": ASK["messages"]})
             assert reply.status == 200
             assert "x-stepguard-procedure" not in reply.headers

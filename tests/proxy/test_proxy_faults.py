@@ -17,6 +17,7 @@ from guard.errors import ConfigError
 from tests.proxy.running import (
     ASK,
     BODY,
+    PASSING,
     PORTS,
     TRACE,
     WRONG,
@@ -141,7 +142,7 @@ def test_a_fault_of_the_upstream_is_an_error_with_its_status(
 
 def test_an_upstream_that_refuses_is_a_502(tmp_path: Path) -> None:
     async def body() -> None:
-        async with running(behind(tmp_path, "http://127.0.0.1:9/v1")) as endpoint:
+        async with running(behind(tmp_path, "http://127.0.0.1:9/v1", config=PASSING)) as endpoint:
             for request_body in (BODY, FREE):
                 reply = await endpoint.post(request_body)
                 assert (reply.status, reply.error["code"]) == (502, "upstream_connect_error")
@@ -242,7 +243,7 @@ def test_a_client_that_leaves_closes_the_upstream_at_once(
     tmp_path: Path, sent: dict[str, Any], behave: Behaviour, stream: bool
 ) -> None:
     async def body() -> None:
-        async with before(tmp_path, behave, first_s=10, idle_s=10) as (endpoint, server):
+        async with before(tmp_path, behave, config=PASSING, first_s=10, idle_s=10) as (endpoint, server):
             _, writer = await endpoint.connect()
             writer.write(request(json.dumps({**sent, "stream": stream}).encode()))
             await until(lambda: bool(server.connections))
@@ -381,20 +382,22 @@ def test_an_unbound_stream_passes_byte_for_byte_and_piece_by_piece(tmp_path: Pat
         await connection.send(b"0\r\n\r\n")
 
     async def body() -> None:
-        async with before(tmp_path, behave, api_key="own") as (endpoint, _):
+        async with before(tmp_path, behave, config=PASSING, api_key="own") as (endpoint, _):
             data = b'{"model":"any",  "messages" : [], "stream":true, "x": 1e3}'
             reader, writer = await endpoint.connect()
-            writer.write(request(data, x_stepguard_key="k", x_custom="7", authorization="Bearer theirs"))
+            writer.write(
+                request(data, x_stepguard_key="k", x_custom="7", x_title="8", authorization="Bearer theirs")
+            )
             status, headers = await read_head(reader)
             assert (status, headers["x-ratelimit"]) == (200, "7")
-            assert "x-stepguard-outcome" not in headers
+            assert headers["x-stepguard-outcome"] == "passthrough"
             got = []
             async for piece in read_chunks(reader):
                 got.append(piece)
                 proceed.set()
             assert got == pieces
             assert seen[0].body == data
-            assert seen[0].header("x-custom") == "7"
+            assert (seen[0].header("x-title"), seen[0].header("x-custom")) == ("8", None)
             assert seen[0].header("authorization") == "Bearer own"
             assert "x-stepguard" not in seen[0].head.lower()
             writer.close()
@@ -437,7 +440,7 @@ def test_an_answer_that_passes_has_each_header_once_and_none_of_the_connection(t
                 await connection.send(whole("200 OK", b"x", *stamped, *connections, *theirs))
 
     async def body() -> None:
-        async with before(tmp_path, behave) as (endpoint, _):
+        async with before(tmp_path, behave, config=PASSING) as (endpoint, _):
             for path in ("/v1/dated", "/v1/dated/stream", "/v1/plain", "/v1/plain/stream"):
                 reader, writer = await endpoint.connect()
                 writer.write(request(b"{}", path=path, x_stepguard_key="k"))
@@ -445,9 +448,8 @@ def test_an_answer_that_passes_has_each_header_once_and_none_of_the_connection(t
                 writer.close()
                 names = [line.partition(":")[0] for line in lines]
                 framing = "transfer-encoding" if path.endswith("stream") else "content-length"
-                assert sorted(names) == sorted(
-                    ["cache-control", "content-type", "date", framing, "server", "set-cookie", "set-cookie"]
-                ), path
+                passed = ["cache-control", "content-type", framing, "server", "set-cookie", "set-cookie"]
+                assert sorted(names) == sorted([*passed, "date", "x-stepguard-outcome"]), path
                 assert ("dated" in path) == (dated.lower() in [line.lower() for line in lines])
 
     run(body())
@@ -486,8 +488,8 @@ def test_other_paths_pass_with_their_method_query_and_status(tmp_path: Path) -> 
                 ("GET", "/files?limit=2&after=%2Fx"),
                 ("DELETE", "/files/a%2Fb"),
                 ("POST", "/embeddings"),
-                ("GET", "/chat/completions"),
-                ("GET", "/v1/x"),
+                ("GET", "/models/org/x"),
+                ("POST", "/tokenize"),
             ]:
                 for prefix in ("/v1", "/p/v1x/v1", "/p/chain/v1"):
                     reply = await endpoint.post({"model": "any"}, path=prefix + path, method=method)
@@ -541,7 +543,7 @@ def test_what_passes_through_is_cut_where_the_upstream_breaks_off(tmp_path: Path
         await connection.send(STREAM_HEAD, chunked(said("half")))
 
     async def body() -> None:
-        async with before(tmp_path, behave) as (endpoint, _):
+        async with before(tmp_path, behave, config=PASSING) as (endpoint, _):
             reader, writer = await endpoint.connect()
             writer.write(request(json.dumps(FREE).encode()))
             await read_head(reader)
@@ -668,7 +670,7 @@ def test_a_client_that_takes_nothing_is_gone_after_a_while(
                 await connection.send(chunked(b"x" * 100_000))
 
     async def body() -> None:
-        async with before(tmp_path, behave) as (endpoint, server):
+        async with before(tmp_path, behave, config=PASSING) as (endpoint, server):
             reader, writer = await endpoint.connect()
             writer.write(request(json.dumps(FREE).encode()))
             await read_head(reader)  # and not a byte more

@@ -56,6 +56,7 @@ def facing(folder: Path, *servers: Server, policy: dict[str, Any] | None = None,
         "upstreams": upstreams,
         "routes": [{"model": "chain", "procedure": "chain", "upstream": names}],
         "policies": {"default": policy or {}},
+        "defaults": {"unbound": "pass"},
     }
     return configured(folder, PORTS + yaml.safe_dump(content))
 

@@ -409,10 +409,12 @@ def test_the_upstream_gets_every_byte_but_those_of_the_control_fields(
             serving(behave) as server,
             running(behind(tmp_path, server.url, config=config)) as endpoint,
         ):
-            await endpoint.post(sent, x_stepguard_mode="observe", x_other="1", path="/p/chain" + CHAT)
+            await endpoint.post(
+                sent, x_stepguard_mode="observe", x_request_id="1", x_other="1", path="/p/chain" + CHAT
+            )
             [connection] = server.connections
             assert connection.body == received
-            assert connection.header("x-other") == "1"
+            assert (connection.header("x-request-id"), connection.header("x-other")) == ("1", None)
             assert connection.header("x-stepguard-mode") is None
             assert connection.head.startswith("POST /v1/chat/completions ")
 

@@ -702,3 +702,46 @@ def test_a_path_cannot_leave_the_base(path: str) -> None:
 
     with pytest.raises(RequestError):
         run(body())
+
+
+PASSED_ON = [
+    ("Content-Type", "text/plain"),
+    ("User-Agent", "tests"),
+    ("X-Api-Key", "theirs"),
+    ("Cookie", "a=b"),
+    ("X-Acme-Team", "blue"),
+]
+OWN = {"api_key": "ours"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (OWN, {"content-type", "user-agent"}),
+        ({}, {"content-type", "user-agent"}),
+        (OWN | {"forward_headers": ("x-acme-*",)}, {"content-type", "user-agent", "x-acme-team"}),
+        ({"pass_key": True}, {"content-type", "user-agent", "x-api-key", "cookie", "x-acme-team"}),
+    ],
+)
+def test_credentials_of_a_client_reach_only_an_upstream_that_is_to_have_them(
+    settings: dict[str, Any], expected: set[str]
+) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(head("200 OK", "Content-Length: 0", content_type="text/plain"))
+
+    async def body() -> None:
+        async with serving(behave) as server:
+            upstream = HttpUpstream("main", server.url, **settings)
+            passage = Passage(method="POST", path="/embeddings", headers=tuple(PASSED_ON), body=b"x")
+            try:
+                async with upstream.forward(passage, client=Call()) as answer:
+                    assert answer.status == 200
+            finally:
+                await upstream.close()
+            told = {name.lower() for name, _ in PASSED_ON if server.connections[0].header(name.lower())}
+            assert told == expected
+            own = "Bearer ours" if settings.get("api_key") else None
+            assert server.connections[0].header("authorization") == own
+
+    asyncio.run(body())
