@@ -35,7 +35,6 @@ for name, examples, derandomize in (("default", 30, True), ("ci", 60, True), ("f
         name,
         derandomize=derandomize,
         max_examples=examples,
-        database=None if derandomize else settings.default.database,
         print_blob=True,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
