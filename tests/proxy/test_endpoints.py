@@ -130,7 +130,7 @@ def test_a_bound_request_reaches_nothing_that_may_generate(
 
     async def body() -> None:
         # Every other request may pass here, and a scripted upstream says 404 to what it does not have.
-        async with running(scripted(folder, "never", config=BOUND + "defaults: {unbound: pass}")) as endpoint:
+        async with running(scripted(folder, "told by the model", config=BOUND + "defaults: {unbound: pass}")) as endpoint:
             for number, (method, path) in enumerate(asked):
                 await refused(endpoint, BINDINGS[number % len(BINDINGS)], method, path)
 
@@ -139,7 +139,7 @@ def test_a_bound_request_reaches_nothing_that_may_generate(
         query = binding.get("query", "").replace("?", "&" if "?" in path else "?")
         whole = f"{binding.get('prefix', '')}/v1{path.replace('#', '')}{query}"
         reply = await endpoint.post(binding.get("body", {}), path=whole, method=method, **options)
-        assert "never" not in reply.body.decode(errors="replace"), (method, whole)
+        assert "told by the model" not in reply.body.decode(errors="replace"), (method, whole)
         if not is_quiet(method, path.replace("#", "")) and path != "/chat/completions":
             assert reply.status in {400, 404, 405}, (method, whole)
             assert reply.headers.get("x-stepguard-outcome") is None, (method, whole)
