@@ -130,7 +130,9 @@ def test_a_bound_request_reaches_nothing_that_may_generate(
 
     async def body() -> None:
         # Every other request may pass here, and a scripted upstream says 404 to what it does not have.
-        async with running(scripted(folder, "told by the model", config=BOUND + "defaults: {unbound: pass}")) as endpoint:
+        async with running(
+            scripted(folder, "told by the model", config=BOUND + "defaults: {unbound: pass}")
+        ) as endpoint:
             for number, (method, path) in enumerate(asked):
                 await refused(endpoint, BINDINGS[number % len(BINDINGS)], method, path)
 

@@ -14,6 +14,7 @@ from guard.config.read import load_config
 from guard.engine import read_clock
 from guard.errors import RequestError
 from guard.proxy.binding import Bound, Caller, bind, choose
+from guard.wire.body import read_object
 
 PROCEDURES = """\
 record Line { qty: int, price: decimal }
@@ -55,7 +56,7 @@ def bound(service: Service, procedure: str, inputs: str, *, policy: str = "defau
         f'{{"model": "m", "messages": [{{"role": "user", "content": "Go."}}]{more}, "stepguard": '
         f'{{"procedure": "{procedure}", "policy": "{policy}", "inputs": {inputs}}}}}'
     ).encode()
-    return bind(service, choose(service, Caller(), body), body, read_clock())
+    return bind(service, choose(service, Caller(), read_object(body)), body, read_clock())
 
 
 def refused(service: Service, procedure: str, inputs: str) -> RequestError:
