@@ -16,6 +16,7 @@ import openai
 import yaml
 
 from guard.config import Service, build, load_config
+from guard.config.procedures import shipped
 from guard.proxy.app import Addresses, serve
 from tests.upstream.servers import HANGS_S, Connection, Server, serving
 
@@ -41,6 +42,7 @@ ASK: dict[str, Any] = {
     "extra_body": {"stepguard": {"inputs": INPUTS}},
 }
 BODY: dict[str, Any] = {"model": "chain", "messages": ASK["messages"], "stepguard": {"inputs": INPUTS}}
+NAMED = {"chain", "invoice", "retail_cancel"}
 PORTS = "server: {port: 0}\nadmin: {port: 0}\n"
 BOUND = "routes: [{model: chain, procedure: chain}]\n"
 PASSING = f"{BOUND}defaults: {{unbound: pass}}\n"  # what no route binds passes
@@ -78,8 +80,16 @@ def behind(folder: Path, url: str, *, config: str = BOUND, server: str = PORTS, 
 
 
 def configured(folder: Path, text: str) -> Service:
+    """A service as a file describes it. Of the shipped procedures it has those that tests of the endpoint name.
+
+    Each procedure has some hundred series of metrics, which a service makes and renders whole.
+    """
     (folder / "stepguard.yaml").write_text(text)
-    return build(load_config(folder / "stepguard.yaml"), {})
+    config = load_config(folder / "stepguard.yaml")
+    if config.procedures is None:
+        named = NAMED | {route.procedure or "" for route in config.routes}
+        config.__dict__["programs"] = {name: shipped()[name] for name in named & shipped().keys()}
+    return build(config, {})
 
 
 def policy(settings: str) -> str:
