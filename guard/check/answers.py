@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from decimal import Decimal
 from enum import Enum, auto
 from fractions import Fraction
@@ -13,6 +14,7 @@ from unicodedata import normalize
 
 from guard.procedure.types import (
     BoolType,
+    DecimalType,
     EnumType,
     ListType,
     NothingType,
@@ -176,6 +178,49 @@ def written_json(text: str, type: Type) -> tuple[Value, int] | None:  # noqa: A0
         except (ValueError, RecursionError):  # no JSON, or of another type
             continue
     return found
+
+
+def same_json(text: str, expected: Value) -> tuple[bool, int] | None:
+    """Compare the first list or record that stands in a text as JSON with a value; also gives its place.
+
+    None where none stands there.
+    """
+    opening = _OPENING.search(text)
+    if opening is None:
+        return None
+    try:
+        raw, _ = _DECODER.raw_decode(text[opening.start() : opening.start() + JSON])
+    except (ValueError, RecursionError):
+        return None
+    return _means(raw, expected), opening.start()
+
+
+def _means(raw: object, expected: Value) -> bool:
+    """Whether a piece of JSON means a value."""
+    match expected:
+        case tuple():
+            listed = raw if isinstance(raw, list) else []
+            return len(listed) == len(expected) and all(map(_means, listed, expected))
+        case dict():
+            fields = raw if isinstance(raw, dict) else {}
+            return fields.keys() == expected.keys() and all(
+                _means(fields[name], value) for name, value in expected.items()
+            )
+        case bool() | str():
+            return raw == expected and isinstance(raw, bool | str)
+        case int() | Fraction():
+            return not isinstance(raw, bool | str) and _is_number(raw, expected)
+        case date():
+            return raw == expected.isoformat()
+        case _:
+            return raw is None
+
+
+def _is_number(raw: object, expected: Value) -> bool:
+    try:
+        return equal(from_json(raw, DecimalType()), expected)
+    except ValueError:  # no number, or one of too many digits
+        return False
 
 
 def says(text: str, expected: Value) -> bool:

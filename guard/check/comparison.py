@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from guard.check.answers import Unfit, as_value, compared, is_scalar, same, says, worded, written_json
+from guard.check.answers import (
+    Unfit,
+    as_value,
+    compared,
+    is_scalar,
+    same,
+    same_json,
+    says,
+    worded,
+    written_json,
+)
 from guard.check.checker import VIOLATIONS
 from guard.check.ended import true_ending
 from guard.check.findings import STEPS, TURN, AnswerIs, Class, Findings, verdict
@@ -174,10 +185,16 @@ class Comparison:
     def _judge(self, steps: Sequence[Expected], written: _Written, answers: Sequence[Answer]) -> AnswerIs:
         """Judge every step; gives how the answer compares with what the model's own values come to."""
         last = 0  # where the one of the steps stands that comes last in the text
+        callers: dict[str, Expected] = {}
         for step in steps:
+            if step.kind is StepKind.DO:
+                callers[step.path] = step
             if step.kind not in ANSWERS:
                 seen = written.of(step)
                 self._take(step, seen)
+                if step.kind is StepKind.RESULT:
+                    called = callers.get(_caller(step.path, callers))
+                    self._take_result(step, called, written.of(called) if called is not None else ())
                 last = max(last, seen[0].at if seen and step.target is not None else 0)
         if self._cut:
             self._blame(Kind.TRUNCATED, steps[-1] if steps else None, len(self._text), "more", "its end")
@@ -186,6 +203,8 @@ class Comparison:
         answer: AnswerIs = "unknown" if self._ending is None else self._compared(self._ending, answers)
         if end is not None and answer in {"right", "wrong"}:
             self._classes[end.path] = (end.kind, "verified" if answer == "right" else "missing")
+        elif end is not None and answers and not any(map(self._read, answers[-1:])):
+            self._note_unread(end)
         self._blame_end(end, answer, answers, last)
         for step in self._skipped:
             self._classes[step.path] = (step.kind, "missing")
@@ -194,10 +213,8 @@ class Comparison:
     def _take(self, step: Expected, seen: Sequence[Seen]) -> None:
         """Judge a step by the places where it is written."""
         type = _type(step)  # noqa: A001 (the type of a value is its type)
-        if type is None:
-            return
-        if not is_scalar(type):
-            self._take_composed(step, seen, type)
+        if type is None or not is_scalar(type):
+            self._take_composed(step, seen)
             return
         parts = self._parts(step, seen)
         places = [*(one.at for one in seen), *(part.at for part in parts)]
@@ -211,7 +228,7 @@ class Comparison:
         if self._leaves_unread(step, seen, type):
             self._note_unread(step)
 
-    def _take_composed(self, step: Expected, seen: Sequence[Seen], type: Type) -> None:  # noqa: A002
+    def _take_composed(self, step: Expected, seen: Sequence[Seen]) -> None:
         """Judge a list or record: what the model decided of it, or what stands as JSON after its name."""
         if step.decision is not None:
             if self._of_json(step) is not None:
@@ -219,18 +236,30 @@ class Comparison:
             elif seen:
                 self._note_unread(step)
             return
-        for one in seen if step.target is not None else ():
+        value = step.value
+        if step.target is None or not isinstance(value, tuple | dict):
+            return
+        for one in seen:
             end = self._text.find("\n", one.at)
             line = self._text[one.at : end if end >= 0 else len(self._text)]
-            found = written_json(line, type)
-            if found is None or isinstance(step.value, Unknown):
+            found = same_json(line, value)
+            if found is None:
                 self._note_unread(step)
             elif step.path not in self._classes:
-                right = equal(found[0], step.value)
-                self._classes[step.path] = (step.kind, "verified" if right else "missing")
-                if not right:
-                    expected = _spelled(step.value, type)
-                    self._blame(Kind.WRONG_VALUE, step, one.at + found[1], expected, line[found[1] :])
+                self._classes[step.path] = (step.kind, "verified" if found[0] else "missing")
+                if not found[0]:
+                    self._blame(Kind.WRONG_VALUE, step, one.at + found[1], "another value", line[found[1] :])
+
+    def _take_result(self, result: Expected, called: Expected | None, seen: Sequence[Seen]) -> None:
+        """Judge what a text says that the step which called a procedure comes to."""
+        type = _type(result)  # noqa: A001
+        if called is None or called.target is None or type is None or not is_scalar(type):
+            return
+        step = replace(result, target=called.target)
+        for part in self._parts(step, seen):
+            self._take_value(step, part, type)
+        if any(one.unread for one in seen):
+            self._note_unread(step)
 
     def _leaves_unread(self, step: Expected, seen: Sequence[Seen], type: Type) -> bool:  # noqa: A002
         """Whether a step is written, but not all of it could be read."""
@@ -351,6 +380,13 @@ class Comparison:
                 step_kind=step.kind if step is not None else number or None,
             )
         )
+
+
+def _caller(path: str, callers: Mapping[str, Expected]) -> str:
+    """Give the path of the innermost step that called the procedure in which a step stands."""
+    while path and path not in callers:
+        path = path.rpartition(".")[0]
+    return path
 
 
 def _type(step: Expected) -> Type | None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict, Violation
+from guard.check.whole import Rest
 from guard.procedure.expected import Ending
 
 
@@ -44,40 +45,35 @@ class Report:
     violations: tuple[Violation, ...]
     steps: StepCounts
     procedure_failed: Ending | None
+    rest: Rest | None = None  # after the answer, not read
 
     def to_json(self) -> dict[str, object]:
         """Give the report as JSON data, as `stepguard check --json` prints it."""
         failed = self.procedure_failed
         return {
             "verdict": self.verdict.value,
-            "violations": [
-                {
-                    "kind": violation.kind.value,
-                    "step": violation.step,
-                    "at": violation.at,
-                    "expected": violation.expected,
-                    "found": violation.found,
-                }
-                for violation in self.violations
-            ],
+            "violations": [violation.to_json() for violation in self.violations],
             "steps": asdict(self.steps),
             "fidelity": self.steps.fidelity,
             "upheld": self.steps.upheld,
             "procedure_failed": failed and {"step": failed.path, "reason": failed.reason},
+            "unread": self.rest and {"at": self.rest.at, "characters": self.rest.characters},
         }
 
 
-def report(checker: Checker, classes: Mapping[str, str] | None = None) -> Report:
+def report(checker: Checker, classes: Mapping[str, str] | None = None, rest: Rest | None = None) -> Report:
     """Sum up a checker that was closed.
 
     `classes` names how verified steps came about, by path, where that is not as the checker sees it:
-    `scaffolded`, `repaired`, `computed` (it sees `verified` and `model_decided`).
+    `scaffolded`, `repaired`, `computed` (it sees `verified` and `model_decided`). `rest` is what it was not
+    told of the text.
     """
     return Report(
         verdict=checker.verdict,
         violations=tuple(checker.violations),
         steps=count(checker, classes or {}),
         procedure_failed=checker.failed_procedure,
+        rest=rest,
     )
 
 

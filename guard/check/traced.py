@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Final
 
 from guard.check.checker import Checker
 from guard.check.ended import true_ending
 from guard.check.findings import STEPS, TURN, Class, Findings, verdict
 from guard.check.replay import Sent, Walk
 from guard.check.verdict import Judgement, Kind, StepVerified, Verdict, Violation
+from guard.check.whole import check_whole
 from guard.procedure.execute import Program
 from guard.procedure.expected import Pick
 from guard.procedure.model import ANSWERS, StepKind
 from guard.procedure.types import Value
-
-SLICE: Final = 512  # characters that a checker is told in one go
 
 
 def traced(
@@ -23,11 +21,7 @@ def traced(
 ) -> Generator[None, None, Findings]:
     """Check a text as a trace in which other text may stand. Yields now and then."""
     checker = Checker(program, inputs, nonce=None, stop_at_first=False, tolerant=True)
-    heard: list[Judgement] = []
-    for at in range(0, len(text), SLICE):
-        heard += checker.feed(text[at : at + SLICE])
-        yield
-    heard += checker.close(finish_reason)
+    heard, _ = yield from check_whole(checker, text, finish_reason)
     verifications = [one for one in heard if isinstance(one, StepVerified)]
     ending = yield from true_ending(
         program, inputs, {one.path: one.value for one in verifications if one.decided}

@@ -62,6 +62,16 @@ class Violation:
     step_kind: StepKind | None = None
     cell: int | None = None
 
+    def to_json(self) -> dict[str, object]:
+        """Give it as JSON data, as commands print it."""
+        return {
+            "kind": self.kind.value,
+            "step": self.step,
+            "at": self.at,
+            "expected": self.expected,
+            "found": self.found,
+        }
+
 
 @dataclass(slots=True)  # never changed; not frozen, since one is made for every line
 class StepVerified:

@@ -19,10 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from guard.check.checker import Checker
-from guard.check.report import Report, report
-from guard.check.verdict import Verdict
-from guard.cli import demo, grammar, policy, probe, upstream
+from guard.cli import check, demo, grammar, policy, probe, upstream
+from guard.cli.exits import MEANINGS, OK, UNAVAILABLE, USAGE, VIOLATIONS
 from guard.cli.given import (
     SHOWN_NONCE,
     chosen,
@@ -33,10 +31,9 @@ from guard.cli.given import (
     procedure_arguments,
     procedure_text,
     program_of,
-    read_text,
     root_argument,
 )
-from guard.cli.terminal import WIDTH, Style, Terminal, cut
+from guard.cli.terminal import Style, Terminal
 from guard.config import build, default_config, load_config
 from guard.config.policies import PolicySettings
 from guard.engine import read_clock
@@ -47,22 +44,10 @@ from guard.procedure.expected import EndKind
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
 from guard.proxy.app import Addresses, run
-from guard.source import Source
 from guard.telemetry import foreign_log
 from guard.trace import prompt, render
 from guard.upstream import model
 from guard.upstream.local import require_runtime
-from guard.wire.thinking import without_thoughts
-
-OK, VIOLATIONS, USAGE, UNAVAILABLE = 0, 1, 2, 3
-
-_EXIT_CODES = """exit codes:
-  0  done, or the trace passed
-  1  the trace has violations, the procedure fails, fmt --check found files to lay out, or
-     an upstream is not as the table says
-  2  the command, a procedure, an input or the configuration is wrong
-  3  a model server, the embedded model or the output could not be used
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stepguard",
         description="Makes a language model carry out a written procedure, and checks every step.",
-        epilog=_EXIT_CODES,
+        epilog=MEANINGS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"stepguard {version('stepguard')}")
@@ -157,20 +142,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     trace.add_argument("--json", action="store_true", help="as JSON: trace, end, answer, steps")
 
-    check = add("check", _check, "check a written trace and list every violation")
-    procedure_arguments(check)
-    check.add_argument("--inputs", metavar="JSON", default="{}", help="the inputs, a JSON object, or @FILE")
-    check.add_argument(
-        "--trace", metavar="FILE", required=True, help="the response to check; - for standard input"
+    check.add_arguments(
+        commands.add_parser("check", help="check a written response and list every violation")
     )
-    check.add_argument(
-        "--nonce", metavar="N", type=nonce, help="the nonce it must carry; without it any is taken"
-    )
-    check.add_argument(
-        "--tolerant", action="store_true", help="leave out what is no line of a trace: a preamble, prose"
-    )
-    check.add_argument("--json", action="store_true", help="as JSON: verdict, violations, steps, fidelity")
-
     grammar.add_arguments(commands.add_parser("grammar", help="print the grammar that a model is held to"))
 
     config = commands.add_parser("config", help="look after the configuration")
@@ -314,53 +288,6 @@ def _trace(arguments: argparse.Namespace, out: Terminal) -> int:
     if failed:
         _complain(f"the procedure fails at step {ending.path}: {ending.reason}")
     return VIOLATIONS if failed else OK
-
-
-def _check(arguments: argparse.Namespace, out: Terminal) -> int:
-    program = program_of(arguments)
-    inputs = program.accept(json_object(arguments.inputs, "--inputs"))
-    response = _response(arguments.trace)
-    checker = Checker(
-        program,
-        inputs,
-        nonce=arguments.nonce,
-        stop_at_first=False,
-        tolerant=arguments.tolerant,
-    )
-    checker.feed(without_thoughts(response))
-    checker.close("stop")
-    result = report(checker)
-    if arguments.json:
-        out.json(result.to_json())
-    else:
-        _print_report(result, response, out)
-    return OK if result.verdict is Verdict.PASSED else VIOLATIONS
-
-
-def _response(file: str) -> str:
-    try:
-        return read_text(file)
-    except ValueError as error:
-        raise RequestError(f"--trace: {file} {error}") from None
-
-
-def _print_report(result: Report, response: str, out: Terminal) -> None:
-    source = Source("response", response)
-    for violation in result.violations:
-        line, column = source.position(violation.at)
-        where = f"step {violation.step}, " if violation.step else ""
-        out.line(f"{out.styled(violation.kind.value, Style.BAD)} at {where}line {line}, column {column}")
-        out.line(f"  expected  {cut(violation.expected, WIDTH - 12)}")
-        out.line(f"  found     {cut(violation.found, WIDTH - 12)}")
-    failed = result.procedure_failed
-    if failed is not None:
-        out.line(f"{out.styled('procedure failed', Style.BAD)} at step {failed.path}: {failed.reason}")
-    steps = result.steps
-    expected = "an undetermined number of" if steps.expected is None else steps.expected
-    counts = {"verified": steps.verified, "model-decided": steps.model_decided, "missing": steps.missing}
-    listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    style = Style.GOOD if result.verdict is Verdict.PASSED else Style.BAD
-    out.line(f"{out.styled(result.verdict.value, style)}: {expected} steps expected: {listed or 'none seen'}")
 
 
 def _config_check(arguments: argparse.Namespace, out: Terminal) -> int:

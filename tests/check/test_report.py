@@ -90,6 +90,7 @@ def test_the_report_is_json() -> None:
         "fidelity": 11 / 14,
         "upheld": 13 / 14,
         "procedure_failed": None,
+        "unread": None,
     }
 
 

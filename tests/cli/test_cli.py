@@ -346,3 +346,38 @@ def test_the_module_is_the_command() -> None:
         check=True,
     )
     assert done.stdout == TRACE
+
+
+@pytest.mark.parametrize(
+    "text", ["s1 = 5 apples. s2 = 15", "Answer: 162", "s1 = 2 + 3 = 6 apples\nAnswer: 162"]
+)
+def test_free_text_that_departs_is_a_violation(
+    written: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert check(written, text, "--free", "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["verdict"], report["unread"], report["reading"]) == ("failed", [], "free")
+
+
+def test_free_text_that_cannot_be_read_is_undecided(
+    written: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = TRACE.splitlines()[1:-1]
+    free = "\n".join(lines)
+    assert check(written, free, "--free") == 0
+    assert check(written, free.replace("= 162", "= 162 or 163"), "--free") == 4
+    assert check(written, free.replace("3 s3 = 66 - 14 = 52", "3 s3 = 52 million"), "--free") == 4
+    assert "unread step 3" in capsys.readouterr().out
+    assert check(written, TRACE, "--free", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["reading"] == "trace"
+
+
+@pytest.mark.parametrize("after", ["", "@end 3fa92c\nThat is all.\n", "That is all.\n"])
+def test_what_follows_the_answer_is_left_unread_as_the_endpoint_leaves_it(
+    written: Path, capsys: pytest.CaptureFixture[str], after: str
+) -> None:
+    assert check(written, TRACE.replace("@end 3fa92c\n", after), "--json") == 0
+    unread = json.loads(capsys.readouterr().out)["unread"]
+    assert unread == ({"at": unread["at"], "characters": 12} if after else None)
+    assert check(written, TRACE.replace("@end 3fa92c\n", after)) == 0
+    assert ("12 characters after the answer not read" in capsys.readouterr().out) == bool(after)
