@@ -23,7 +23,7 @@ from guard.check.misplaced import Misplaced
 from guard.check.prefix import Prefix
 from guard.check.quotes import Sources
 from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, retrace
-from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown
+from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown_apart
 from guard.errors import InvalidState
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected
 from guard.procedure.model import ANSWERS, StepKind
@@ -211,8 +211,8 @@ class Checker:
 
     def _end_cut(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
         at = last.at if last is not None else self._lines.offset
-        found = last.text if isinstance(last, RawLine) else ""
-        self._blame(Kind.TRUNCATED, at, self._wanted(), found or "the end of the text", out)
+        begun = f"{last.text}, cut off" if isinstance(last, RawLine) and last.text else "the end of the text"
+        self._blame(Kind.TRUNCATED, at, self._wanted(), begun, out)
 
     def _end_of_text(self, last: RawLine | TooLong | None, out: list[Judgement]) -> None:
         if last is not None:
@@ -398,12 +398,13 @@ class Checker:
         elif kind is Kind.EXTRA_STEP:
             path = step or ""
             step_kind = self._step_kind(path)
+        expected, found = shown_apart(expected, found)
         violation = Violation(
             kind=kind,
             step=path,
             at=at,
-            expected=shown(expected),
-            found=shown(found),
+            expected=expected,
+            found=found,
             step_kind=step_kind,
             cell=cell,
         )

@@ -106,7 +106,7 @@ def _examine_decision(decision: Decision, line: Line, sources: Sources) -> Findi
             kind=Kind.WRONG_EXPRESSION,
             at=computed.working_at if computed.symbol is None else computed.symbol_at,
             expected=spell(kept, decision.type) if reason is None else reason,
-            found=computed.working or "",
+            found=written,
             cell=0,
         )
     elif reason is not None:
@@ -225,7 +225,8 @@ def _cell_faults(kind: StepKind, cell: Cell, index: int, written: Written) -> It
         yield _fault(Kind.WRONG_EXPRESSION, value_at, f"{wanted_working}{value_text}", text, index)
     elif working is not None and not _same(cell, wanted_working, working):
         shown = wanted_working or cell.spelling or render.HOLE
-        yield _fault(Kind.WRONG_EXPRESSION, working_at, shown, working, index)
+        found = working if wanted_working else _text_of(written)
+        yield _fault(Kind.WRONG_EXPRESSION, working_at, shown, found, index)
     elif not cell.bare and not _right_value(cell, value):
         yield _fault(
             _WRONG_VALUE.get(kind, Kind.WRONG_VALUE),
@@ -244,6 +245,11 @@ def _symbol_fault(cell: Cell, working: str, index: int, written: Written) -> Fau
     if cell.symbol is not None and symbol is not None and same_working(cell.symbol, symbol):
         return None
     expected = working if cell.symbol is None else f"{cell.symbol} = {working}"
+    if isinstance(written, Scalar) and symbol is not None and cell.symbol is None:  # one part too many
+        value = "" if cell.bare else cell.spelling or render.HOLE
+        whole = " = ".join(filter(None, (expected, value)))
+        found = f"{symbol} = {_text_of(written)}"
+        return _fault(Kind.WRONG_EXPRESSION, written.symbol_at, whole, found, index)
     if isinstance(written, Scalar) and symbol is not None:
         return _fault(Kind.WRONG_EXPRESSION, written.symbol_at, expected, symbol, index)
     first = written.working_at if isinstance(written, Scalar) else written.at

@@ -23,7 +23,7 @@ from guard.check.checker import VIOLATIONS
 from guard.check.ended import true_ending
 from guard.check.findings import STEPS, TURN, AnswerIs, Class, Findings, verdict
 from guard.check.replay import Walk
-from guard.check.verdict import Kind, Violation, shown
+from guard.check.verdict import Kind, Violation, shown_apart
 from guard.procedure.execute import Program
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected, Unknown
 from guard.procedure.listing import walk
@@ -369,14 +369,15 @@ class Comparison:
     def _blame(
         self, kind: Kind, step: Expected | None, at: int, expected: str, found: str, *, extra: str = ""
     ) -> None:
+        expected, found = shown_apart(expected, found)
         number = extra and self._program.step_numbers.get(_PASS.sub("", extra))
         self._violations.append(
             Violation(
                 kind=kind,
                 step=step.path if step is not None else extra,
                 at=at,
-                expected=shown(expected),
-                found=shown(found),
+                expected=expected,
+                found=found,
                 step_kind=step.kind if step is not None else number or None,
             )
         )

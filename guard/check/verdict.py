@@ -10,6 +10,7 @@ from guard.procedure.model import StepKind
 from guard.procedure.types import Value
 
 SHOWN: Final = 200  # characters of what a violation quotes
+BEFORE: Final = 40  # of them, before the first difference where that lies further on
 
 
 class Verdict(StrEnum):
@@ -111,3 +112,20 @@ def shown(text: str) -> str:
     """A text as a violation quotes it: on one line, printable, cut."""
     cut = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
     return cut if cut.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)[:SHOWN]
+
+
+def shown_apart(expected: str, found: str) -> tuple[str, str]:
+    """Two texts as a violation quotes them, of which one can see how they differ.
+
+    Where they only do so behind what is shown, both are shown from shortly before there.
+    """
+    same = next((i for i, (a, b) in enumerate(zip(expected, found, strict=False)) if a != b), None)
+    at = max(0, (min(len(expected), len(found)) if same is None else same) - BEFORE)
+    for one, other in (
+        (shown(expected), shown(found)),
+        (shown(f"…{expected[at:]}"), shown(f"…{found[at:]}")),
+        ("another text", shown(found)),
+    ):
+        if one != other:
+            return one, other
+    return "something else", shown(found)

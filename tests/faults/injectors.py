@@ -34,6 +34,7 @@ INJECTORS: Final[Mapping[str, Injector]] = {
         workings.without_symbol,
         workings.with_working,
         workings.longer,
+        workings.twice,
         workings.quoted,
         workings.other_head,
         workings.other_shape,
@@ -67,6 +68,10 @@ def found(sample: Sample, mutant: Mutant) -> Violation | None:
 
 
 def right(sample: Sample, mutant: Mutant) -> bool:
-    """Whether that is its kind, its step and its place."""
+    """Whether that is its kind, its step and its place, and what was expected is not what was found."""
     said = found(sample, mutant)
-    return said is not None and (said.kind, said.step, said.at) == (mutant.kind, mutant.step, mutant.at)
+    return (
+        said is not None
+        and (said.kind, said.step, said.at) == (mutant.kind, mutant.step, mutant.at)
+        and said.expected not in {said.found, "another text", "something else"}
+    )

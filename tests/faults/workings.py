@@ -177,6 +177,19 @@ def longer(sample: Sample, index: int) -> Iterator[Mutant]:
             yield _mutant(sample, index, spot, f"{working} + 1", "longer")
 
 
+def twice(sample: Sample, index: int) -> Iterator[Mutant]:
+    """The working once more, where the line shows no expression besides; a value that stands alone once more."""
+    expected, value = sample.steps[index]
+    if expected.decision is not None:
+        return
+    line = sample.lines[index + 1]
+    for spot in spots(expected, value):
+        said = spot.value if spot.working is None else spot.working
+        if said and spot.symbol is None and spot.value is not None and re.match(r"-?[0-9]", said):
+            again = f"{line[: spot.at]}{said} = {line[spot.at :]}"
+            yield changed_line(sample, index, again, "wrong_expression", spot.at, name="twice")
+
+
 def quoted(sample: Sample, index: int) -> Iterator[Mutant]:
     """A quote behind a value that is computed."""
     expected, value = sample.steps[index]
