@@ -1,9 +1,11 @@
 """Expressions: their text, their types, what they give, and how they look with values in place."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from guard.errors import InvalidState
 from guard.procedure.evaluate import compiled
-from guard.procedure.expected import UNKNOWN, Hole, Working
+from guard.procedure.expected import UNKNOWN, Hole, Unknown, Working
 from guard.procedure.expression import infer
 from guard.procedure.functions import EvaluationError
 from guard.procedure.lattice import join, takes, type_text
@@ -22,6 +24,7 @@ from guard.procedure.passes import Env
 from guard.procedure.scope import Scope
 from guard.procedure.text import text
 from guard.procedure.types import (
+    NULL,
     BoolType,
     DatetimeType,
     DateType,
@@ -624,19 +627,56 @@ def test_a_working_gives_the_same_value_when_it_is_computed_by_itself(
     assert computed(read(written), env) == value
 
 
+class Reads(dict[str, Value | Unknown]):
+    """An environment that remembers what was asked of it."""
+
+    def __init__(self, env: Mapping[str, Value]) -> None:
+        super().__init__(env)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Value | Unknown:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+NUMBERS: Final = {"i", "j", "d", "e", "r", "b", "c", "k"}
+
+
+def named_and_read(expr: Expr, env: Mapping[str, Value]) -> tuple[set[str], set[str], set[str]]:
+    """The numbers that stand in an expression once, those that its working names, those that were read."""
+    read_, made = Reads(env), compiled(expr, SCOPE)
+    made.evaluate(read_)
+    (working_,) = made.working(dict(env))
+    assert isinstance(working_, str)
+    once = {name for name, times in Counter(name.name for name in names(expr)).items() if times == 1}
+    return once & NUMBERS, {name.name for name in names(read(working_))} & NUMBERS, read_.names
+
+
 @drawn
 @given(numbers(), environments)
-def test_a_working_names_no_number_of_the_outside_that_was_read(expr: Expr, env: dict[str, Value]) -> None:
+def test_a_working_names_a_number_where_it_was_not_read_and_nowhere_else(
+    expr: Expr, env: dict[str, Value]
+) -> None:
     assume(silent(expr) is not None)
-    written = text(expr)
-    assume(not re.search(r"\b(and|or|if|for)\b", written))
+    assume(not re.search(r"\bfor\b", text(expr)))
     try:
-        compiled(expr, SCOPE).evaluate(dict(env))
+        once, named, was_read = named_and_read(expr, env)
     except EvaluationError:
         return
-    (working_,) = compiled(expr, SCOPE).working(dict(env))
-    assert isinstance(working_, str)
-    assert not {name.name for name in names(read(working_))} & {"i", "j", "d", "e", "r", "b", "c", "k"}
+    assert once & named == once - was_read
+
+
+@pytest.mark.parametrize("value", [7, -7, 0, NULL])
+@pytest.mark.parametrize("expression", ["-(-(o else i))", "-(o else i)", "(o else i) - j", "-(-(o else -i))"])
+def test_of_a_default_the_working_names_what_was_left_unread(expression: str, value: Value) -> None:
+    env = ENV | {"o": value, "i": 12, "j": -3}
+    expr = read(expression)
+    _, named, was_read = named_and_read(expr, env)
+    assert named == ({"i"} if value is not NULL else set())
+    assert ("i" in was_read) == (value is NULL)
+    (written,) = compiled(expr, SCOPE).working(dict(env))
+    assert isinstance(written, str)
+    assert computed(read(written), env) == compiled(expr, SCOPE).evaluate(dict(env))
 
 
 # --- what nobody has decided ---------------------------------------------------------------------
