@@ -252,8 +252,8 @@ def _closing(finish: Finish) -> str:
 
 
 def _goes_on(finish: Finish) -> bool:
-    """Whether unverified steps follow the verified ones; a text without an answer is the content itself."""
-    return bool(finish.unverified) and finish.end is not None
+    """Whether unverified steps follow the verified ones; a text that is all prose is the content itself."""
+    return bool(finish.unverified) and finish.unverified.strip("\n") != finish.answer
 
 
 def _steps(finish: Finish) -> str:

@@ -44,8 +44,7 @@ class Finishing:
     def released(self, release: Release, text: str, finish_reason: str) -> Finish:
         """End with a text of the model's that nobody checked."""
         finish = self._finish(Outcome.RELEASED, finish_reason=finish_reason)
-        lines = "".join(line.step.text for line in self.progress.lines)
-        return release.finish(finish, self.job.program, text, lines)
+        return release.finish(finish, self.job.program, text)
 
     def rejected(self, violation: Violation, why: str) -> Finish:
         """End because of a violation, when the policy has nothing left to try."""

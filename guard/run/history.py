@@ -10,7 +10,7 @@ from guard.run.generation import Cut, Generation
 from guard.run.lines import scaffold_cell
 from guard.run.policy import Attempt
 from guard.run.progress import Progress
-from guard.run.release import unverified
+from guard.run.release import says_something, unverified
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class History:
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
         attempt = generation.failed(violation, due, delivered=progress.delivered > 0, cell=cell)
-        written = progress.lines or unverified(generation, progress.verified).strip()
+        written = progress.lines or says_something(unverified(generation, progress.verified))
         self.attempts.append(replace(attempt, written=bool(written)))
         self.violations.append(violation)
         if not generation.ended:

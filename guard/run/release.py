@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +21,10 @@ from guard.trace.parser import Parser
 LONGEST: Final = 100_000  # characters behind the violation; what is longer is cut
 
 _GOES_ON: Final = (" ", "\t", ".", "[")  # behind the number of a line, or the operands of one
+
+_FRAME: Final = re.compile(r"\s*@(?:begin|end)\b")
+_WORDS: Final = "for|if|elif|while|try|require|check|return|deny|escalate"
+_STEP: Final = re.compile(rf"\s*([0-9][0-9.\[\]]*)[ \t]+(?:[A-Za-z_]\w*[ \t]*=|(?:{_WORDS})\b)")
 
 _ENDS: Final[dict[str, EndName]] = {"return": "return", "deny": "deny", "escalate": "escalate"}
 
@@ -41,9 +46,9 @@ class Release:
         self.left -= len(kept)
         return kept
 
-    def finish(self, finish: Finish, program: Program, text: str, lines: str) -> Finish:
+    def finish(self, finish: Finish, program: Program, text: str) -> Finish:
         """Give the end of a run whose generation wrote a text behind the verified lines."""
-        end, said = answer(program, text) or (None, text.strip("\n") or lines.strip("\n"))
+        end, said = answer(program, text) or (None, prose(program, text))
         return replace(finish, end=end, answer=said, unverified=text, reason=self._reason)
 
     @property
@@ -75,6 +80,24 @@ def answer(program: Program, text: str) -> tuple[EndName, str] | None:
         if isinstance(event, Line):
             found = _answer_of(program, event) or found
     return found
+
+
+def prose(program: Program, text: str) -> str:
+    """Give what of a text is said to people: neither a line of a frame nor one that begins as a step does."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not _is_protocol(program, line)).strip("\n")
+
+
+def says_something(text: str) -> bool:
+    """Whether there is more to a text than lines of a frame."""
+    return any(line.strip() and not _FRAME.match(line) for line in text.splitlines())
+
+
+def _is_protocol(program: Program, line: str) -> bool:
+    if _FRAME.match(line):
+        return True
+    step = _STEP.match(line)
+    return step is not None and number_of(step[1]) in program.step_numbers
 
 
 def _answer_of(program: Program, line: Line) -> tuple[EndName, str] | None:

@@ -154,6 +154,6 @@ def test_what_is_not_released_is_not_marked(tmp_path: Path) -> None:
 def test_a_trace_that_stops_short_is_released_as_far_as_it_goes(tmp_path: Path, stream: bool) -> None:
     cut = {"text": f"@begin chain {{nonce}}\n{VERIFIED}4 s4 = 13", "finish_reason": "length"}
     content, reasoning, report, answer = released(tmp_path, cut, "content: answer", stream=stream)
-    assert (content, reasoning, report["end"]) == ("4 s4 = 13", VERIFIED, None)
+    assert (content, reasoning, report["end"]) == ("", f"{VERIFIED}4 s4 = 13", None)
     last = answer.events[-1] if stream else answer.json
     assert last["choices"][0]["finish_reason"] == "length"

@@ -361,7 +361,9 @@ class Upstream(RuleBasedStateMachine):
         assert any(rung.action is Action.RELEASE for rule in self.policy.rules for rung in rule.ladder)
         assert finish.violations
         assert finish.error is None
-        assert finish.answer
+        assert finish.answer is not None
+        assert "@begin" not in finish.answer
+        assert "@end" not in finish.answer
         begin = f"@begin {self.program.name} {NONCE}\n"
         assert finish.trace in {begin + self.emitted, "" if not self.emitted else begin + self.emitted}
         said = self.opens[-1].prefix + self.said

@@ -11,7 +11,7 @@ from guard.errors import UpstreamTimeout
 from guard.run.ladders import Action, Rung, always
 from guard.run.messages import Cancelled, Failed, Outcome, OutOfTime, Result, RunEvent, StepClass, Strategy
 from guard.run.policy import Policy
-from guard.run.release import LONGEST, answer
+from guard.run.release import LONGEST, answer, prose
 from tests.playbook import Playbook, closes, emits, ends, finishes, ignores, opens, says, violates
 from tests.run.procedures import DIALOGUE, ORDER, PREFILL, SUMS, order, program, shares, sums
 
@@ -71,7 +71,7 @@ def test_gentler_actions_come_first_and_the_reason_says_what_became_of_them() ->
         << finishes(Outcome.RELEASED, trace=BEGIN + FIRST, unverified="2 b = 7 * 2 = 16\n", end=None)
     )
     assert play
-    assert play.finish.answer == "2 b = 7 * 2 = 16"
+    assert play.finish.answer == "", "a line of the trace is no answer"
     assert play.finish.reason.endswith("at step 2 (resume was tried once at this step)")
 
 
@@ -154,16 +154,16 @@ def test_a_text_without_end_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "finish_reason", "kind", "unverified", "answer"),
+    ("said", "finish_reason", "kind", "unverified"),
     [
-        (f"{FIRST}2 b = 7", "length", Kind.TRUNCATED, "2 b = 7", "2 b = 7"),
-        (f"{FIRST}", "length", Kind.TRUNCATED, "", FIRST.rstrip()),
-        (f"{FIRST}", "stop", Kind.MISSING_ANSWER, "", FIRST.rstrip()),
-        (f"{FIRST}2 b = 7 * 2 = 15", "stop", Kind.WRONG_VALUE, WRONG, WRONG.rstrip()),
+        (f"{FIRST}2 b = 7", "length", Kind.TRUNCATED, "2 b = 7"),
+        (f"{FIRST}", "length", Kind.TRUNCATED, ""),
+        (f"{FIRST}", "stop", Kind.MISSING_ANSWER, ""),
+        (f"{FIRST}2 b = 7 * 2 = 15", "stop", Kind.WRONG_VALUE, WRONG),
     ],
 )
 def test_where_it_has_ended_there_is_nothing_to_wait_for(
-    said: str, finish_reason: str, kind: Kind, unverified: str, answer: str
+    said: str, finish_reason: str, kind: Kind, unverified: str
 ) -> None:
     assert (
         Playbook(sums(policy=RELEASE))
@@ -173,7 +173,7 @@ def test_where_it_has_ended_there_is_nothing_to_wait_for(
         >> ends(finish_reason)
         << violates(kind, "2")
         << closes(Result.VIOLATION)
-        << finishes(Outcome.RELEASED, unverified=unverified, answer=answer, finish_reason=finish_reason)
+        << finishes(Outcome.RELEASED, unverified=unverified, answer="", finish_reason=finish_reason)
     )
 
 
@@ -326,3 +326,21 @@ def test_an_answer_of_another_type_is_given_as_it_is_written() -> None:
     assert answer(program(ORDER), '6 return {"qty": 2}\n') == ("return", '{"qty": 2}')
     assert answer(program(ORDER), "6 return 2\n") == ("return", "2")
     assert answer(program(ORDER), '6 return "two"\n') == ("return", "two")
+
+
+@pytest.mark.parametrize("said", ["", "It comes to 12.", "12", "Two lines\n  of it."])
+@pytest.mark.parametrize("before", ["", WRONG, BEGIN, "@end 3fa92c\n"])
+@pytest.mark.parametrize("behind", ["", "@end 3fa92c", "@end 000000\n", "3 c =", "3 return", " @begin x 1\n"])
+def test_no_line_of_the_protocol_is_ever_delivered_as_the_answer(before: str, said: str, behind: str) -> None:
+    text = "\n".join(filter(None, (before.rstrip("\n"), said, behind)))
+    assert prose(program(SUMS), text) == said
+    play = went_wrong() >> says(text) >> ends() << closes(Result.VIOLATION)
+    assert play << finishes(Outcome.RELEASED, answer=said, end=None)
+
+
+@pytest.mark.parametrize("said", ["@end 3fa92c\n", "@begin sums 000000\n"])
+def test_a_frame_alone_is_nothing_that_could_be_released(said: str) -> None:
+    play = Playbook(sums(DIALOGUE, policy=RELEASE)) << opens() >> says(said)
+    play = play << violates(Kind.MALFORMED, "") << closes(Result.VIOLATION)
+    assert play << finishes(Outcome.REJECTED, answer=None)
+    assert "nothing was written that could be released" in play.finish.reason
