@@ -85,6 +85,11 @@ class Bound:
         return self.content == "answer" and self.enforced.settings.steps_as == "reasoning"
 
     @property
+    def response_format(self) -> object:
+        """The client's, None where it has none."""
+        return _response_format(self.request)
+
+    @property
     def policy(self) -> Policy:
         """What the run follows."""
         return damped(self.enforced.policy, self.retried)
@@ -278,7 +283,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
     program = bound.program
     asked = request.stepguard.content if request.stepguard else None
     content = asked or enforced.settings.content
-    check_format((request.model_extra or {}).get("response_format"), program.result, content)
+    check_format(_response_format(request), program.result, content)
     given = dict(request.stepguard.inputs) if request.stepguard else {}
     above = _last_message(program, request, given)
     if values_in(body, program.extent.passes) > program.extent.passes:
@@ -446,3 +451,7 @@ def _said_last(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
 def _listed(names: Iterable[str]) -> str:
     shown = sorted(names)
     return ", ".join(map(repr, shown[:20])) + (", ..." if len(shown) > 20 else "") if shown else "none"
+
+
+def _response_format(request: ChatRequest) -> object:
+    return (request.model_extra or {}).get("response_format")

@@ -10,6 +10,7 @@ import orjson
 
 from guard.check.verdict import Violation
 from guard.foreign import Sink
+from guard.proxy import declined
 from guard.proxy.binding import Bound
 from guard.run.asked import Asked, Asking
 from guard.run.messages import Emit, Finish, Outcome, Raced, Relay, RunError, Usage, Voted
@@ -78,6 +79,7 @@ class Answer:
         finish = self._let_out(finish)
         body = self._envelope.completion(
             self._content(finish),
+            refusal=declined.refusal(finish),
             reasoning=_steps(finish) if self._bound.as_reasoning else self._thought or None,
             finish_reason=finish.finish_reason,
             usage=self._usage(finish),
@@ -101,8 +103,10 @@ class Answer:
         ]
         return {"reasoning": thoughts} if thoughts else {}
 
-    def _content(self, finish: Finish) -> str:
+    def _content(self, finish: Finish) -> str | None:
         match self._bound.content:
+            case "answer" if declined.refusal(finish) is not None:
+                return declined.content(self._bound.response_format, finish)
             case "answer":
                 return finish.answer or ""
             case "trace":
@@ -139,10 +143,12 @@ class Answer:
         finish = self._let_out(finish)
         released = finish.outcome is Outcome.RELEASED
         mark: dict[str, object] | None = {"unverified": True} if released else None
-        left = self._content(finish)
-        if self._traced:  # all of the verified trace but its closing line has been sent
+        left, declines = self._content(finish), declined.refusal(finish)
+        if self._traced and left is not None:  # all of the verified trace but its closing line has been sent
             left = left[len(finish.trace) - len(_closing(finish)) :]
-        events = [self._envelope.content(left, stepguard=mark)]
+        events = [] if left is None else [self._envelope.content(left, stepguard=mark)]
+        if declines is not None:
+            events.append(self._envelope.refusal(declines, stepguard=mark))
         if self._bound.as_reasoning and _goes_on(finish):
             events.insert(0, self._envelope.reasoning(finish.unverified, stepguard=mark))
         events.append(self._envelope.finish(finish.finish_reason, self.report(finish)))

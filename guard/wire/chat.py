@@ -339,15 +339,16 @@ class Envelope:
 
     def completion(
         self,
-        content: str,
+        content: str | None,
         *,
+        refusal: str | None = None,
         reasoning: str | None = None,
         finish_reason: str = "stop",
         usage: dict[str, object] | None = None,
         stepguard: dict[str, object] | None = None,
     ) -> bytes:
         """Give the body of an answer in one piece."""
-        message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
+        message: dict[str, object] = {"role": "assistant", "content": content, "refusal": refusal}
         if reasoning is not None:
             message["reasoning_content"] = reasoning
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
@@ -362,6 +363,10 @@ class Envelope:
     def content(self, text: str, *, stepguard: dict[str, object] | None = None) -> bytes:
         """Some of the answer."""
         return self._chunk({"content": text}, extra=_marked(stepguard))
+
+    def refusal(self, text: str, *, stepguard: dict[str, object] | None = None) -> bytes:
+        """What is said instead of an answer."""
+        return self._chunk({"refusal": text}, extra=_marked(stepguard))
 
     def reasoning(self, text: str, *, stepguard: dict[str, object] | None = None) -> bytes:
         """Some of the steps."""
