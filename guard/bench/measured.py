@@ -96,7 +96,7 @@ class Seen:
     @property
     def in_format(self) -> Rate:
         """The lines that were lines of a trace, right or wrong."""
-        broken = {Kind.MALFORMED, Kind.LIMIT_EXCEEDED}
+        broken = {Kind.MALFORMED, Kind.LIMIT_EXCEEDED, Kind.RUNAWAY}
         return Rate(sum(one.kind not in broken for one in self.tries), len(self.tries))
 
     @property

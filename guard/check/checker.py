@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from guard.check import order
+from guard.check import order, runaway
 from guard.check.compare import Fault, Finding, examine
 from guard.check.frame import Frame, Phase
 from guard.check.misplaced import Misplaced
@@ -30,7 +30,7 @@ from guard.procedure.model import ANSWERS, StepKind
 from guard.procedure.types import Value
 from guard.trace import render
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
-from guard.trace.lines import LIMITS, Limits, Lines, RawLine
+from guard.trace.lines import LIMITS, Growing, Limits, Lines, RawLine
 from guard.trace.parser import read_line
 from guard.wire import finish
 
@@ -73,6 +73,7 @@ class Checker:
         self._frame = Frame(program.name, nonce)
         self._sources = Sources()
         self._prefix = Prefix()
+        self._blanks = (0, 0)  # how many lines without a word there were last, and where they ended
         self._misplaced = Misplaced(program, inputs, self._prefix, self._sources)
         self._before_answer: Walk | None = None  # what a premature answer was given instead of
         self._deaf = self._walk.due is None  # reads no further
@@ -224,9 +225,9 @@ class Checker:
 
     # --- one line ----------------------------------------------------------------------------------
 
-    def _take(self, line: RawLine | TooLong, out: list[Judgement]) -> None:
-        if isinstance(line, TooLong):
-            self._too_long(line, out)
+    def _take(self, line: RawLine | TooLong | Growing, out: list[Judgement]) -> None:
+        if not isinstance(line, RawLine):
+            self._take_part(line, out)
             return
         due, frame = self._walk.due, self._frame
         if (
@@ -242,6 +243,23 @@ class Checker:
         else:
             self._take_event(read_line(line), line, out)
 
+    def _take_part(self, part: TooLong | Growing, out: list[Judgement]) -> None:
+        if isinstance(part, TooLong):
+            self._too_long(part, out)
+            return
+        due = self._walk.due if self._frame.phase is Phase.STEPS else None
+        steps = () if due is None else (due, *due.others)
+        step = next((step for step in steps if part.text.startswith(f"{step.path} ")), None)
+        if self._tolerant and step is None:
+            return  # prose, and what is drawn beside it, may be of any form
+        why = runaway.why(part.text, step, self.inputs, lambda: self._prefix.text)
+        if why:
+            self._run_away(part.at, why, out)
+
+    def _run_away(self, at: int, why: str, out: list[Judgement]) -> None:
+        self._blame(Kind.RUNAWAY, at, f"at most {why}", "more", out)
+        self._deaf = True
+
     def _take_event(self, event: Event, line: RawLine, out: list[Judgement]) -> None:
         if self._tolerant and self._frame.is_aside(event):
             self._ignore(line, "no line of the trace", out)
@@ -250,7 +268,7 @@ class Checker:
             case Line() as step:
                 self._take_step(step, line, out)
             case Blank():
-                self._ignore(line, "a blank line", out)
+                self._take_blank(line, out)
             case Begin() as begin:
                 self._take_begin(begin, line, out)
             case End() as end:
@@ -260,6 +278,14 @@ class Checker:
             case TooLong() as limit:
                 self.choose(line.text.partition(" ")[0])
                 self._too_long(limit, out)
+
+    def _take_blank(self, line: RawLine, out: list[Judgement]) -> None:
+        lines, end = self._blanks
+        self._blanks = (lines + 1 if end == line.at else 1, line.end)
+        if self._blanks[0] > runaway.BLANK_LINES:
+            self._run_away(line.at, f"{runaway.BLANK_LINES} blank lines in a row", out)
+        else:
+            self._ignore(line, "a blank line", out)
 
     def _too_long(self, limit: TooLong, out: list[Judgement]) -> None:
         self._blame(Kind.LIMIT_EXCEEDED, limit.at, f"at most {limit.limit}", "more", out)

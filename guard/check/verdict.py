@@ -42,6 +42,7 @@ class Kind(StrEnum):
     MALFORMED = "malformed"
     TRUNCATED = "truncated"
     LIMIT_EXCEEDED = "limit_exceeded"
+    RUNAWAY = "runaway"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

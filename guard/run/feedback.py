@@ -31,6 +31,7 @@ _ADVICE: Final[Mapping[Kind, str]] = {
     Kind.MALFORMED: "A line was not in the format of the trace.",
     Kind.TRUNCATED: "The trace was cut off.",
     Kind.LIMIT_EXCEEDED: "A line was too long. Write each step on one line, and nothing else.",
+    Kind.RUNAWAY: "The text ran on without an end. Write each step on one short line, and nothing else.",
 }
 
 _AS_MEMBERS: Final = (

@@ -101,6 +101,8 @@ LADDERS: Final[Mapping[Kind, Ladder]] = {
     Kind.UNCONFIRMED_CALL: _DECIDED,
     Kind.MALFORMED: _LOST,
     Kind.LIMIT_EXCEEDED: _LOST,
+    # Hotter, and with less left to write, it may well end.
+    Kind.RUNAWAY: _VALUE,
     # Never the model's fault: does not count as an attempt, and is no reason to give up what can be computed.
     Kind.TRUNCATED: _CUT,
 }

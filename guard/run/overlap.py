@@ -31,6 +31,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from guard.check import runaway
 from guard.check.compare import examine, plain, same_step
 from guard.check.quotes import Sources
 from guard.check.verdict import Ignored
@@ -39,7 +40,7 @@ from guard.procedure.types import Value
 from guard.run.progress import Progress
 from guard.trace import render
 from guard.trace.events import Line
-from guard.trace.lines import LIMITS, RawLine
+from guard.trace.lines import LIMITS, RawLine, looks
 from guard.trace.parser import read_line
 
 PASSES: Final = 2  # over the verified lines in one generation: a server may echo what a model repeats
@@ -78,15 +79,26 @@ class Overlap:
         self._fenced = False
         self._completed = False  # the first new line was: it may follow whole, or what stands in front of it
         self._sources = Sources()
+        self._seen = 0  # so much of the line was looked at
         self._texts: dict[str, str] = {}  # of the verified lines, by path
         self._steps: dict[str, tuple[Expected, Value]] = {}  # the same, once one was said in other words
 
     def waits(self, line: str) -> bool:
-        """Whether a line is still to be held: it has no end, and is not too long yet."""
-        return not line.endswith("\n") and not self._too_long(line)
+        """Whether a line is still to be held: it has no end, is not too long yet, and does not run on."""
+        return not line.endswith("\n") and not self._too_long(line) and not self._runs_on(line)
 
     def _too_long(self, line: str) -> bool:
         return len(self._tail) + len(line.removesuffix("\n")) > LIMITS.line
+
+    def _runs_on(self, line: str) -> bool:
+        """Whether a line, however it begins, has become one that the due step cannot have."""
+        whole = self._tail + line.removesuffix("\n")
+        seen, self._seen = self._seen, 0 if line.endswith("\n") else len(whole)
+        grown = (whole[:length] for length in looks(len(whole), seen))
+        return any(
+            runaway.why(text, self._due, self._progress.inputs, lambda: self._progress.verified)
+            for text in grown
+        )
 
     def cut(self, line: str) -> str:
         """What the checker is to read of a line that was never ended, or is too long."""
@@ -95,7 +107,7 @@ class Overlap:
 
     def read(self, line: str) -> str | Ignored:
         """Take a line; give what the checker is to read, or what is left out."""
-        if self._too_long(line):
+        if self._too_long(line) or self._runs_on(line):
             return self.cut(line)  # which the checker says of it
         said = line.strip(_BLANK)
         if self._joined:

@@ -39,7 +39,7 @@ class Progress:
     def __init__(
         self, program: Program, inputs: Mapping[str, Value], nonce: str, *, tolerant: bool = False
     ) -> None:
-        self._program, self._inputs, self._nonce, self._tolerant = program, inputs, nonce, tolerant
+        self._program, self.inputs, self._nonce, self._tolerant = program, inputs, nonce, tolerant
         self.lines: list[Line] = []
         self.delivered = 0  # so many of the lines stand for good
         self._emitted = 0  # so many of the lines the client has
@@ -52,7 +52,7 @@ class Progress:
 
     def _checker(self, verified: str) -> Checker:
         return Checker(
-            self._program, self._inputs, nonce=self._nonce, verified=verified, tolerant=self._tolerant
+            self._program, self.inputs, nonce=self._nonce, verified=verified, tolerant=self._tolerant
         )
 
     @property
@@ -103,7 +103,7 @@ class Progress:
 
     def fewest_lines(self, *, written: bool) -> int:
         """How many lines are left to the model at least; `written`: the guard writes all that it can."""
-        walk = Walk.start(self._program, self._inputs, self.checker.sent)
+        walk = Walk.start(self._program, self.inputs, self.checker.sent)
         fewest = 0
         while walk.due is not None:
             fewest += walk.due.decision is not None or not written
@@ -112,7 +112,7 @@ class Progress:
 
     def steps_to(self, path: str) -> int:
         """How many steps come behind the one that is due, up to the one of this path."""
-        walk = Walk.start(self._program, self._inputs, self.checker.sent)
+        walk = Walk.start(self._program, self.inputs, self.checker.sent)
         steps = 0
         while walk.due is not None and walk.due.path != path:
             steps += 1

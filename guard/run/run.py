@@ -213,9 +213,12 @@ class Run:
             commands += self._piece(generation, piece)
             if self._generation is not generation:
                 return commands
-        too_much = generation.tokens > self._accounts.left or generation.thought > thoughts.LONGEST
-        if too_much and not generation.done:
+        if generation.done:
+            return commands
+        if generation.tokens > self._accounts.left:
             commands += self._close_checker(generation, "length")  # the server does not keep to the budget
+        elif self._release is None and event.thought and thoughts.run_on(generation, self._accounts.limit):
+            commands += self._judged(generation, [thoughts.runaway(self._progress)])
         return commands
 
     def _piece(self, generation: Generation, piece: str) -> list[Command]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from guard.check.verdict import Ignored
+from guard.check.verdict import Ignored, Kind, Violation
 from guard.run.generation import Generation
 from guard.run.messages import Command, Emit, Finish, Observe, Relay, Text
 from guard.run.policy import Policy
+from guard.run.progress import Progress
 
 LONGEST: Final = 400_000  # characters of one generation; one that thinks on is cut
+MOST: Final = (3, 4)  # of the tokens of its run that one generation may think; the rest is for another try
 PASSED_ON: Final = 400_000  # characters of all of them that a client gets; the rest is dropped
 
 
@@ -63,6 +65,25 @@ class Thoughts:
                 return [*commands[:first], *self.let_go(), *commands[first:]]
             case _:
                 return commands
+
+
+def run_on(generation: Generation, tokens: int) -> bool:
+    """Whether a generation thinks and thinks. `tokens`: how many its run has in all."""
+    part, whole = MOST
+    return generation.thought > LONGEST or generation.thoughts * whole > tokens * part
+
+
+def runaway(progress: Progress) -> Violation:
+    """Say that a generation thought on instead of writing the line that is due."""
+    due = progress.expected
+    return Violation(
+        kind=Kind.RUNAWAY,
+        step=progress.due,
+        at=len(progress.verified),
+        expected="thoughts that come to an end",
+        found="more",
+        step_kind=None if due is None else due.kind,
+    )
 
 
 def ended(generation: Generation, at: int) -> list[Command]:

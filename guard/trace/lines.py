@@ -38,14 +38,31 @@ class RawLine(NamedTuple):
         return f"{self.text}\n" if self.end > self.at + len(self.text) else self.text
 
 
+class Growing(NamedTuple):
+    """So much of a line is there, its beginning; more of it comes. `at` is where the line starts."""
+
+    text: str
+    at: int
+
+
+FIRST_LOOK = 256  # characters of a line until it is said that it grows
+NEXT_LOOK = 128
+
+
+def looks(length: int, seen: int) -> range:
+    """Give the lengths at which a line is looked at, up to its own, which are more than what was `seen`."""
+    after = max(0, seen - FIRST_LOOK) // NEXT_LOOK * NEXT_LOOK + (NEXT_LOOK if seen >= FIRST_LOOK else 0)
+    return range(FIRST_LOOK + after, length + 1, NEXT_LOOK)
+
+
 class Lines:
     """Cuts text at line feeds. Once a limit is exceeded it says so and reads no further.
 
     A limit is noticed at the same offset whatever the pieces are: what is too long is too long as soon
-    as that much of it is there, whether its end has come or not.
+    as that much of it is there, whether its end has come or not. So is how a line grows.
     """
 
-    __slots__ = ("_ample", "_at", "_count", "_dead", "_held", "_limits", "_pieces", "_room")
+    __slots__ = ("_ample", "_at", "_count", "_dead", "_free", "_held", "_limits", "_pieces", "_room", "_seen")
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._limits = limits
@@ -54,6 +71,8 @@ class Lines:
         self._at = 0  # where that line starts
         self._room = min(limits.line, limits.total)  # characters that it may have; -1: nothing is held
         self._ample = limits.total - limits.line  # up to here a line may be as long as any
+        self._free = min(self._room, FIRST_LOOK - 1)  # up to here there is nothing to be looked at
+        self._seen = 0  # so much of the line was looked at
         self._count = 0
         self._dead = False
 
@@ -62,8 +81,8 @@ class Lines:
         """How many characters have been read."""
         return self._at + self._held
 
-    def feed(self, text: str) -> list[RawLine | TooLong]:
-        """The lines that this piece ends."""
+    def feed(self, text: str) -> list[RawLine | TooLong | Growing]:
+        """The lines that this piece ends, and how long ones grow."""
         if self._dead:
             return []
         if self._pieces:
@@ -71,17 +90,23 @@ class Lines:
             text = "".join(self._pieces)
             self._pieces.clear()
         *ended, rest = text.split("\n")
-        lines: list[RawLine | TooLong] = []
+        lines: list[RawLine | TooLong | Growing] = []
         for line in ended:
             self._held = len(line)
+            if self._held > self._free:
+                lines += self._looked(line)
+                self._seen, self._free = 0, min(self._room, FIRST_LOOK - 1)
             if self._held > self._room or self._count >= self._limits.lines:
                 return [*lines, self._stop()]
             at, self._at = self._at, self._at + self._held + 1
             self._count += 1
             if self._at > self._ample:
                 self._room = min(self._limits.line, self._limits.total - self._at)
+                self._free = min(self._room, self._free)
             lines.append(RawLine(line, at, self._at))
         self._held = len(rest)
+        if self._held > self._free:
+            lines += self._looked(rest)
         if self._held > self._room:
             lines.append(self._stop())
         elif rest:
@@ -91,11 +116,19 @@ class Lines:
     def hold(self, text: str) -> bool:
         """Take a piece that has no line feed, if it exceeds no limit: what most pieces of a stream are."""
         held = self._held + len(text)
-        if held > self._room:
+        if held > self._free:
             return False
         self._pieces.append(text)
         self._held = held
         return True
+
+    def _looked(self, line: str) -> list[Growing]:
+        """Say how a line has grown since that was said last."""
+        found = [Growing(line[:length], self._at) for length in looks(min(len(line), self._room), self._seen)]
+        if found:
+            self._seen = len(found[-1].text)
+        self._free = min(self._room, max(FIRST_LOOK, self._seen + NEXT_LOOK) - 1)
+        return found
 
     def close(self) -> RawLine | TooLong | None:
         """The last line where it has no end, else None."""
@@ -109,7 +142,7 @@ class Lines:
 
     def end(self) -> None:
         """Read no further."""
-        self._dead, self._room = True, -1
+        self._dead, self._room, self._free = True, -1, -1
         self._pieces.clear()
 
     def _stop(self) -> TooLong:

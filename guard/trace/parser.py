@@ -8,7 +8,7 @@ from __future__ import annotations
 from guard.errors import InvalidState
 from guard.trace.events import Blank, Event, TooLong
 from guard.trace.grammar import read
-from guard.trace.lines import LIMITS, Limits, Lines, RawLine
+from guard.trace.lines import LIMITS, Growing, Limits, Lines, RawLine
 from guard.trace.usual import usual
 from guard.trace.working import same_working
 
@@ -31,6 +31,8 @@ class Parser:
             raise InvalidState("a parser was fed after it was closed")
         events: list[Event] = []
         for line in () if self._dead else self._lines.feed(text):
+            if isinstance(line, Growing):
+                continue
             events.append(_event(line))
             if isinstance(events[-1], TooLong):
                 self._dead = True

@@ -33,7 +33,7 @@ TAGS: Final[tuple[tuple[str, str], ...]] = (
 )
 
 BLANKS: Final = 1000  # in a line of them that stands for thoughts
-PIECE: Final = 512  # of a whole answer that is read in one go
+PIECE: Final = 512  # characters that are read in one go, however long the piece is
 SPACE: Final = 64  # characters of white space, at most, that go with the block behind them
 
 _FIRST: Final = "<[◁"  # characters that tags begin with
@@ -82,11 +82,12 @@ class Thinking:
         """Take a piece of the answer; give the thoughts in it, and what it says."""
         if self._state is _State.TRACE:
             return "", text
-        self._held += text
         thoughts: list[str] = []
         said: list[_Said] = []
-        while self._held and self._read(thoughts, said):
-            pass
+        for at in range(0, len(text), PIECE):
+            self._held += text[at : at + PIECE]  # which is cut again for each line in it
+            while self._held and self._read(thoughts, said):
+                pass
         return "".join(thoughts), "".join(one for _, one in said)
 
     def spans(self, text: str) -> list[tuple[int, int]]:

@@ -258,7 +258,7 @@ def test_a_limit_that_the_last_line_exceeds_is_said_also_where_the_response_was_
 
 def test_what_a_violation_quotes_is_printable_and_short(program: Program) -> None:
     checker = start(program, LINES[0])
-    [violation] = checker.feed("\ud800\x1b[31m\u202e" + "x" * 5000 + "\n")
+    [violation] = checker.feed("\ud800\x1b[31m\u202e" + " ".join(map(str, range(1000))) + "\n")
     assert isinstance(violation, Violation)
     assert violation.found.startswith("\\ud800\\x1b[31m\\u202e")
     assert len(violation.found) == len(violation.expected) == SHOWN or len(violation.expected) < SHOWN
@@ -302,6 +302,7 @@ def test_hostile_numbers_are_violations_decided_at_once(program: Program, line: 
     assert violation.kind in {
         Kind.MALFORMED,
         Kind.LIMIT_EXCEEDED,
+        Kind.RUNAWAY,
         Kind.WRONG_EXPRESSION,
         Kind.INADMISSIBLE_VALUE,
     }

@@ -144,10 +144,26 @@ def _cut_in_closing(sample: Sample) -> Mutant:
 def too_long(sample: Sample, index: int) -> Iterator[Mutant]:
     """A line, a number or a text longer than is read."""
     line = sample.lines[index + 1]
-    padded = f"{line}{' ' * LIMITS.line}"
+    padded = f"{line} {''.join(f'{number} ' for number in range(LIMITS.line // 4))}"
     yield changed_line(sample, index, padded, "limit_exceeded", 0, name="too_long", step=sample.due[index])
     expected, value = sample.steps[index]
     for spot in spots(expected, value):
         if spot.value and re.fullmatch(r"-?\d+(\.\d+)?%?", spot.value):
             changed = f"{line[: spot.value_at]}{'7' * 41}{line[spot.value_at + len(spot.value) :]}"
             yield changed_line(sample, index, changed, "limit_exceeded", spot.value_at, name="too_long")
+
+
+def runaway(sample: Sample, index: int) -> Iterator[Mutant]:
+    """A line, or blank lines, that go on and on: what is certain is found while they do."""
+    line = sample.lines[index + 1]
+    begun = line.rpartition(" ")[0]
+    if '"' in begun:  # a text, or a quote, may be of any length
+        return
+    for more in ("7" * 400, " " * 1200, "=" * 600, ", 1" * 6000, " 1 +" * 3000, "a" * 700, "\t " * 800):
+        changed = f"{begun} {more}"
+        yield changed_line(sample, index, changed, "runaway", 0, name="runaway", step=sample.due[index])
+    blank = "\n" * 600
+    text = f"{sample.trace[: sample.start(index)]}{blank}"
+    yield Mutant(
+        name="runaway", text=text, kind="runaway", step=sample.due[index], at=sample.start(index) + 512
+    )

@@ -49,6 +49,7 @@ INJECTORS: Final[Mapping[str, Injector]] = {
         form.misframed,
         form.cut,
         form.too_long,
+        form.runaway,
     )
 }
 

@@ -16,7 +16,7 @@ from tests.fuzz.scenario import OWN_ENDS, Mishap
 
 HARMLESS: Final = frozenset({Mishap.NONE, Mishap.LATE})
 # Kinds of lines that cannot be read: where prose may stand beside the trace some of them are taken for that.
-ILLEGIBLE: Final = frozenset({Kind.MALFORMED.value, Kind.LIMIT_EXCEEDED.value})
+ILLEGIBLE: Final = frozenset({Kind.MALFORMED.value, Kind.LIMIT_EXCEEDED.value, Kind.RUNAWAY.value})
 BEHIND: Final = "all that was asked for"  # what comes then is nobody's mistake any more
 PASSED_BY: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER, Kind.MISSING_ANSWER})
 

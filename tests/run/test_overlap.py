@@ -443,15 +443,23 @@ def test_a_flood_of_talk_ends_at_its_limit() -> None:
 
 @pytest.mark.parametrize("size", [7, 500, 10**6])
 @pytest.mark.parametrize("ends", ["", "\n"])
-@pytest.mark.parametrize("said", ["x", "blah ", "4 return 1"])
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("x", Kind.RUNAWAY),
+        ("blah ", Kind.RUNAWAY),
+        ("4 return 1", Kind.RUNAWAY),
+        (" ".join(map(str, range(LIMITS.line))), Kind.LIMIT_EXCEEDED),
+    ],
+)
 @pytest.mark.parametrize("target", [DIALOGUE, PREFILL])
 def test_a_line_without_end_is_too_long_however_it_is_cut(
-    target: Target, said: str, ends: str, size: int
+    target: Target, said: str, kind: Kind, ends: str, size: int
 ) -> None:
     exchange = cut_at(SUMS, 2, target)
     text = (said * 2 * LIMITS.line)[: LIMITS.line + 9] + ends
     exchange.says(*chunked(text, size))
-    assert [violation.kind for violation in exchange.violations[1:]] == [Kind.LIMIT_EXCEEDED]
+    assert [violation.kind for violation in exchange.violations[1:]] == [kind]
     assert exchange.ignored == []
     assert len(exchange.emitted) == 2
 

@@ -130,8 +130,8 @@ def test_thoughts_take_from_the_budget_while_they_come() -> None:
     assert (
         Playbook(sums(DIALOGUE, policy=policy, max_tokens=40))
         << opens(max_tokens=40)
-        >> thinks("hm", 40)
-        >> thinks("hm", 1)
+        >> thinks("hm", 30)
+        >> thinks("hm", 11)
         << violates(Kind.TRUNCATED, "1")
         << closes(Result.BUDGET_EXHAUSTED)
         << finishes(Outcome.REJECTED)
@@ -145,7 +145,18 @@ def test_a_flood_of_thoughts_is_cut_whatever_it_is_said_to_cost() -> None:
     pieces = thoughts.LONGEST // 1000
     for _ in range(pieces):
         assert run.handle(thinks("x" * 1000, 0)) == []
-    assert finish_of(run.handle(thinks("x", 0))).violations[0].kind is Kind.TRUNCATED
+    assert finish_of(run.handle(thinks("x", 0))).violations[0].kind is Kind.RUNAWAY
+
+
+def test_a_model_that_thinks_and_thinks_keeps_tokens_for_another_try() -> None:
+    """Whose mistake it was: it counts as an attempt."""
+    policy = Policy(output_tokens=1000, rules=always([Action.RESTART, Action.REJECT]))
+    run = sums(DIALOGUE, policy=policy)
+    run.start()
+    assert run.handle(thinks("hm", 750)) == []
+    [*_, again] = run.handle(thinks("hm", 1))
+    assert isinstance(again, Open)
+    assert (again.attempt, again.max_tokens) == (2, 249)
 
 
 def test_what_cutting_saved_is_reckoned_without_thoughts() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard.trace.events import TooLong
-from guard.trace.lines import Limits, Lines, RawLine
+from guard.trace.lines import Growing, Limits, Lines, RawLine
 
 SMALL = Limits(line=5, lines=4, total=15)
 
@@ -16,7 +16,9 @@ SMALL = Limits(line=5, lines=4, total=15)
 def cut(text: str, cuts: set[int], limits: Limits = SMALL) -> list[RawLine | TooLong]:
     lines = Lines(limits)
     bounds = [0, *sorted(c for c in cuts if c < len(text)), len(text)]
-    out = [item for a, b in pairwise(bounds) for item in lines.feed(text[a:b])]
+    out = [
+        item for a, b in pairwise(bounds) for item in lines.feed(text[a:b]) if not isinstance(item, Growing)
+    ]
     last = lines.close()
     return out if last is None else [*out, last]
 
