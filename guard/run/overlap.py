@@ -80,6 +80,7 @@ class Overlap:
         self._completed = False  # the first new line was: it may follow whole, or what stands in front of it
         self._sources = Sources()
         self._seen = 0  # so much of the line was looked at
+        self._running = False  # it runs on
         self._texts: dict[str, str] = {}  # of the verified lines, by path
         self._steps: dict[str, tuple[Expected, Value]] = {}  # the same, once one was said in other words
 
@@ -95,10 +96,11 @@ class Overlap:
         whole = self._tail + line.removesuffix("\n")
         seen, self._seen = self._seen, 0 if line.endswith("\n") else len(whole)
         grown = (whole[:length] for length in looks(len(whole), seen))
-        return any(
+        self._running = self._running or any(
             runaway.why(text, self._due, self._progress.inputs, lambda: self._progress.verified)
             for text in grown
         )
+        return self._running
 
     def cut(self, line: str) -> str:
         """What the checker is to read of a line that was never ended, or is too long."""
