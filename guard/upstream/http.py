@@ -25,9 +25,10 @@ from yarl import URL
 
 from guard.dialect.notation import Dialect
 from guard.errors import RequestError, UpstreamConnectError, UpstreamError, UpstreamTimeout
+from guard.foreign import Sink
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
-from guard.upstream.base import ClientCall, Passage, PassageAnswer
+from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
 from guard.upstream.bodies import PLAIN, Farewell, Turns, beginning, decoding
 from guard.upstream.capabilities import Backend, Place, Thinking
 from guard.upstream.faults import of_exception, of_status
@@ -40,6 +41,8 @@ from guard.wire.headers import Headers, end_to_end, without_credentials
 
 MAX_CONNECTIONS: Final = 1024
 KEPT_S: Final = 4.0  # of an idle connection: most servers close theirs after 5 s or more
+SHORT_BYTES: Final = 64 * 1024  # of an error that is looked at before it is passed on
+REFUSING: Final = 400  # statuses from here on say why there is no answer
 APART_S: Final = 600.0  # that none is kept for where one turned out to be closed
 MAX_ROWS: Final = 256  # of the table, kept for models that were asked for
 LONG_BODY_BYTES: Final = 256 * 1024
@@ -86,7 +89,7 @@ class HttpUpstream:
         self.target = target_for(kind, name, model, capabilities)
         self._base = base_url.rstrip("/")
         self._api_version = api_version
-        self._api_key = api_key
+        self._api_key, self._sink = api_key, Sink([api_key] if api_key else ())
         self._pass_key = pass_key
         self._forward_headers = forward_headers
         self._timeouts = timeouts or Timeouts()
@@ -171,13 +174,26 @@ class HttpUpstream:
         except (aiohttp.ClientError, OSError, UpstreamError) as error:
             raise self._named(error, client) from error
         try:
-            yield PassageAnswer(
-                status=response.status,
-                headers=end_to_end(response.headers.items(), _no_length(response.status)),
-                body=self._body(response, client, Farewell(response)),
-            )
+            shown = end_to_end(response.headers.items(), _no_length(response.status))
+            answer = self._body(response, client, Farewell(response))
+            if self._api_key is not None and _is_error(response):
+                shown, answer = await self._without_key(shown, answer)
+            yield PassageAnswer(status=response.status, headers=shown, body=answer)
         finally:
             response.close()
+
+    async def _without_key(
+        self, headers: Headers, body: AsyncIterator[bytes]
+    ) -> tuple[Headers, AsyncIterator[bytes]]:
+        """Take our key out of an error that is passed on: some servers repeat what they refuse."""
+        found = b"".join([piece async for piece in body])
+        clean = self._sink.redacted(found.decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
+        told = [
+            (name, self._sink.redacted(value)) for name, value in headers if name.lower() != "content-length"
+        ]
+        return (*told, ("content-length", str(len(clean)))), _pieces(clean)
 
     async def _body(
         self, response: aiohttp.ClientResponse, client: ClientCall, farewell: Farewell
@@ -318,6 +334,18 @@ async def _settle(response: aiohttp.ClientResponse) -> None:
                 await response.content.readany()
     except (aiohttp.ClientError, OSError):
         return
+
+
+async def _pieces(*data: bytes) -> AsyncIterator[bytes]:
+    for piece in data:
+        yield piece
+
+
+def _is_error(response: aiohttp.ClientResponse) -> bool:
+    """Whether an answer says why there is none, and is short and plain enough to be looked at."""
+    length, plain = response.content_length, "content-encoding" not in response.headers
+    short = length is not None and length <= SHORT_BYTES and response.method != "HEAD"
+    return response.status >= REFUSING and short and plain
 
 
 def _no_length(status: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,9 +18,10 @@ from guard.telemetry import foreign_log
 from guard.telemetry.observer import FanOut
 from guard.telemetry.spans import Spans
 from tests.proxy.planting import Answer, draw, draw_text
-from tests.proxy.running import BODY, Endpoint, Reply, behind, nonce_in, policy, run, running
+from tests.proxy.running import BODY, INPUTS, Endpoint, Reply, behind, nonce_in, policy, run, running
 from tests.test_foreign import SPELLINGS, gives_away
 from tests.upstream.servers import Connection, serving
+from tests.upstream.servers import whole as whole_answer
 
 WORD = "Planted7Word"  # a capital makes it no word of a program
 NUMBER = "7371737173717"
@@ -78,7 +80,8 @@ class Garden:
 async def garden(folder: Path, caplog: pytest.LogCaptureFixture, settings: str) -> AsyncIterator[Garden]:
     async def behave(connection: Connection) -> None:
         await connection.request()
-        await connection.send(*planted.answer(nonce_in(connection)))
+        bound = b"@begin" in connection.body
+        await connection.send(*planted.answer(nonce_in(connection) if bound else ""))
 
     caplog.set_level(logging.DEBUG)
     caplog.set_level(foreign_log.FOREIGN, logger=foreign_log.__name__)
@@ -134,19 +137,17 @@ def test_no_spelling_of_the_key_leaves(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_the_operator_gets_what_the_client_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from tests.upstream.servers import whole as answered  # noqa: PLC0415
-
     async def body() -> None:
         async with garden(tmp_path, caplog, CLOSED["hold_all"]) as planted:
             planted.answer = lambda _: [
-                answered("404 Gone", b'{"error": {"message": "%s %s"}}' % (WORD.encode(), KEY.encode()))
+                whole_answer("404 Gone", b'{"error": {"message": "%s %s"}}' % (WORD.encode(), KEY.encode()))
             ]
             await planted.ask()
         told = [record.getMessage() for record in caplog.records if record.levelno == foreign_log.FOREIGN]
         assert any(f"'{WORD} ***'" in line for line in told)
         async with garden(tmp_path, caplog, OPEN["reveal"]) as planted:
             planted.answer = lambda _: [
-                answered("404 Gone", b'{"error": {"message": "%s %s"}}' % (WORD.encode(), KEY.encode()))
+                whole_answer("404 Gone", b'{"error": {"message": "%s %s"}}' % (WORD.encode(), KEY.encode()))
             ]
             reply, _ = await planted.ask()
             assert reply.error["message"] == f"upstream 'main': it answered 404: '{WORD} ***'"
@@ -165,5 +166,29 @@ def test_what_is_observed_leaves_only_as_it_passes(tmp_path: Path, caplog: pytes
                 await planted.ask()
             await asyncio.sleep(0.1)
             assert WORD not in await planted.left()
+
+    run(body())
+
+
+@pytest.mark.parametrize("how", [one for one in SPELLINGS if "lines" not in one])
+def test_an_error_that_passes_through_has_no_key_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    spelled = SPELLINGS[how](KEY)
+
+    async def body() -> None:
+        async with garden(tmp_path, caplog, GENTLE) as planted:
+            told = json.dumps({"error": {"message": f"bad key {spelled}", "type": "x"}}).encode()
+            planted.answer = lambda _: [whole_answer("401 No", told, "X-Key: " + KEY)]
+            for changes in (
+                {"model": "any", "stepguard": None},
+                {"stepguard": {"mode": "off", "inputs": INPUTS}},
+            ):
+                sent = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
+                reply = await planted.endpoint.post(sent)
+                assert reply.status in {401, 403}
+                assert not gives_away(whole(reply), KEY, spelled)
+                if reply.status == 401:
+                    assert reply.json["error"]["type"] == "x"
 
     run(body())
