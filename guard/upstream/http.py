@@ -28,7 +28,7 @@ from guard.errors import RequestError, UpstreamConnectError, UpstreamError, Upst
 from guard.foreign import Sink
 from guard.run.messages import Ended, Open, Text
 from guard.upstream.backends import backend_for, target_for
-from guard.upstream.base import ClientCall, Headers, Passage, PassageAnswer
+from guard.upstream.base import ClientCall, Passage, PassageAnswer
 from guard.upstream.bodies import PLAIN, Farewell, Turns, beginning, decoding
 from guard.upstream.capabilities import Backend, Place, Thinking
 from guard.upstream.faults import of_exception, of_status
