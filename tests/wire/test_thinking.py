@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
@@ -176,3 +178,13 @@ def test_long_thoughts_leave_no_long_line_and_take_no_time_to_speak_of() -> None
 def test_the_prompt_may_have_opened_the_thoughts() -> None:
     assert without_thoughts(f"hm</think>{TRACE}", begun=True).strip() == TRACE.strip()
     assert without_thoughts(f"hm</think>{TRACE}") == f"hm</think>{TRACE}"
+
+
+@pytest.mark.parametrize("line", ["ab\n", "\n", "<think>a</think>\n", "[[", "a b <"])
+def test_a_long_piece_takes_as_long_as_many_short_ones(line: str) -> None:
+    """It took the square of its lines: 21 s for a megabyte."""
+    began = process_time()
+    thinking = Thinking()
+    thinking.feed(line * (1_000_000 // len(line)))
+    thinking.close()
+    assert process_time() - began < 8
