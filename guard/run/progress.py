@@ -88,6 +88,7 @@ class Progress:
         return StepCounts(
             expected=expected,
             missing=None if expected is None else expected - len(self.lines),
+            supported=sum(line.step.supported for line in self.lines),
             **{
                 step_class.value: classes[step_class]
                 for step_class in StepClass
