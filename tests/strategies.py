@@ -234,7 +234,9 @@ class _Writer:
             case "ask":
                 target = self.name("y")
                 where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
-                self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote loosely', '')}{where}")
+                self.lines.append(
+                    f"{indent}extract {target}: int? from note{self.pick(' quote loosely', '')}{where}"
+                )
                 self.maybes.append(target)
                 self.decided[target] = "maybe"
             case "default":
