@@ -361,7 +361,7 @@ class _Procedure:
                 case _:
                     pass
 
-    def _added_percent(self, whole: Arithmetic, op: str, kinds: Sequence[Type | None]) -> None:
+    def _added_percent(self, whole: Arithmetic, op: str, kinds: list[Type | None]) -> None:
         left, right = whole.left, whole.right
         if isinstance(left, Literal) and left.value == 1:
             return

@@ -81,7 +81,6 @@ def test_any_file_is_read_or_refused_in_time(shape: str) -> None:
     "shape",
     [
         "steps",
-        "names that nothing gives a value",
         "rows of numbers",
         "rows of any",
         "one of many strings",
