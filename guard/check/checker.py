@@ -98,6 +98,11 @@ class Checker:
         return self._prefix.text
 
     @property
+    def begun(self) -> bool:
+        """Whether something is verified, the opening line or more."""
+        return self._prefix.begun
+
+    @property
     def observed(self) -> list[tuple[Expected, Value]]:
         """The verified steps and their values, in order: made again by another execution."""
         return [

@@ -35,6 +35,11 @@ class Prefix:
             self._text = ["".join(self._text)]
         return self._text[0] if self._text else ""
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is any text, which takes no joining to know."""
+        return bool(self._text)
+
     def add(self, step: Expected, value: Value, raw: str, *, supported: bool = False) -> None:
         """Add a verified step and its line."""
         path = step.path

@@ -163,7 +163,7 @@ class Progress:
 
     def open_frame(self) -> None:
         """Write the opening line unless it is there."""
-        if not self.verified:
+        if not self.checker.begun:
             self._framed = True
             self.checker.feed(self.begin)
 
