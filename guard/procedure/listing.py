@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 from guard.procedure import wording
 from guard.procedure.clock import zone_of
@@ -35,7 +34,6 @@ from guard.procedure.model import (
     OneOf,
     Parameter,
     Procedure,
-    Quoting,
     RangeCell,
     Require,
     Return,
@@ -179,12 +177,9 @@ def _rounding(step: Assign | Return) -> str:
     return f" to {step.places}" + (f" {step.rounding.value}" if step.rounding is not None else "")
 
 
-_QUOTED: Final = {None: "", Quoting.SUPPORTING: ", quoted", Quoting.LOOSE: ", quoted loosely"}
-
-
 def _decided(step: Extract | Judge) -> str:
     where = f", where {text(step.where)}" if step.where is not None else ""
-    quoted = _QUOTED[step.quote]
+    quoted = ", quoted" if step.quote else ""
     question = f": {_quoted(step.question)}" if isinstance(step, Judge) else ""
     return f"{step.target}: {type_text(step.type)} from {', '.join(step.sources)}{where}{quoted}{question}"
 

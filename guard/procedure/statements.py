@@ -24,7 +24,6 @@ from guard.procedure.model import (
     Judge,
     Next,
     OneOf,
-    Quoting,
     Require,
     Return,
     Step,
@@ -202,10 +201,9 @@ class Statements:
             at=_head(node, sources),
         )
 
-    def _clauses(self, node: Node, clauses: list[Node]) -> tuple[Expr | None, Quoting | None, str]:
+    def _clauses(self, node: Node, clauses: list[Node]) -> tuple[Expr | None, bool, str]:
         where: Expr | None = None
-        quote: Quoting | None = None
-        question = ""
+        quote, question = False, ""
         seen: set[str] = set()
         for clause in clauses:
             kind = str(clause.data)
@@ -217,7 +215,7 @@ class Statements:
                 case "where":
                     where = self.terms.expression(clause.children[0])
                 case "quote":
-                    quote = Quoting.LOOSE if clause.children else Quoting.SUPPORTING
+                    quote = True
                 case _:
                     question = self._question(node, token(clause.children[0]))
         if node.data == "judge" and "asking" not in seen:

@@ -195,8 +195,7 @@ class Servers(RuleBasedStateMachine):
             return begun, "@end {nonce}\n"
         decision = checker.expected.decision
         value = None if decision is None else DECISIONS[self.procedure][checker.expected.target or ""]
-        quotes = () if value is None else render.supporting_quotes(checker.expected, value)
-        return begun, render.line(checker.expected, value, quotes) + "\n"
+        return begun, render.line(checker.expected, value, render.default_quotes(checker.expected)) + "\n"
 
     # --- what a server may do --------------------------------------------------------------------
 
