@@ -73,6 +73,9 @@ CONJUNCTIONS: Final = _words(
     """
 )
 
+# Words that make another quantity of the name after them.
+QUALIFIERS: Final = _words("sub grand new old running partial previous other another half twice double not")
+
 
 def is_cents(word: str) -> bool:
     """Whether a word counts hundredths of a currency."""

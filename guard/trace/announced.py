@@ -150,11 +150,12 @@ class _Reader:
 
     def boxed(self, at: int) -> Iterator[Answer]:
         for box in islice(_BOXED.finditer(self._text, at, self._end), MARKS):
-            yield from self._inside(box.end(), self._closing(box.end()))
+            end = self._closing(box.end())
+            yield from self._inside(box.end(), end, closed=self._text[end : end + 1] == "}")
 
     def tagged(self, at: int) -> Iterator[Answer]:
         for tag in islice(_TAG.finditer(self._text, at, self._end), MARKS):
-            yield from self._inside(*tag.span("inside"))
+            yield from self._inside(*tag.span("inside"), closed=True)
 
     def _closing(self, at: int) -> int:
         depth = 1
@@ -162,10 +163,9 @@ class _Reader:
             depth += 1 if brace[0] == "{" else -1
             if depth == 0:
                 return brace.start()
-        return self._end
+        return min(self._end, at + TEXT)
 
-    def _inside(self, at: int, end: int) -> Iterator[Answer]:
-        closed = end < self._end
+    def _inside(self, at: int, end: int, *, closed: bool) -> Iterator[Answer]:
         found = number(self._text, self._original, at, end)
         if found is not None:
             yield found if closed else replace(found, value=None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
 from typing import Final
 
-from guard.trace.amounts import CONJUNCTIONS, is_cents
+from guard.trace.amounts import CONJUNCTIONS, QUALIFIERS, is_cents
 from guard.trace.results import Part, part
 from guard.trace.tokens import OPERANDS, Sort, Token
 
@@ -150,9 +150,8 @@ def _named(tokens: list[Token], known: Names, units: frozenset[str], *, first: b
     if unit or tokens[place - 1].sort is Sort.SIGN:
         return None
     clause = _clause(tokens, place)
-    return _Named(
-        name, place, place if clause is None else clause, sure=clause is not None or _is_no_word(name)
-    )
+    sure = clause is not None and tokens[place - 1].text.lower() not in QUALIFIERS
+    return _Named(name, place, place if clause is None else clause, sure=sure or _is_no_word(name))
 
 
 def _before_aside(tokens: Sequence[Token]) -> int:

@@ -21,7 +21,7 @@ from guard.trace import rows
 from guard.trace.announced import Answer, alone, announced, number
 from guard.trace.equations import Chain, Names, chains
 from guard.trace.numerals import plain
-from guard.trace.objects import OPENING, PIECE, Member, Object, read_objects
+from guard.trace.objects import AHEAD, OPENING, PIECE, Member, Object, read_objects
 from guard.trace.results import Part
 from guard.trace.sought import Sought, sought
 from guard.trace.tokens import Value, tokens
@@ -40,6 +40,8 @@ _LABEL: Final = re.compile(
 )
 _HEADER: Final = re.compile(r"for[ \t]++[A-Za-z_]\w*+[ \t]++in\b[ \t]*+")
 _END: Final = re.compile(r"(?P<word>return|deny)\b[ \t]*+(?P<rest>[^\n]*)")
+_VALUE_OF: Final = re.compile(r"(?<!\w)(?P<name>[A-Za-z_]\w{0,63})[ \t*_`\"]{0,9}[:=][ \t*_`]{0,9}\Z")
+_TAIL: Final = 100  # characters before a list or record that may name it
 _NO_NAMES: Final = Names(())
 
 
@@ -159,10 +161,9 @@ class _Reader:
             yield
             end = self._text.find("\n", at)
             end = len(self._text) if end < 0 else end
-            opening = OPENING.search(self._text, at, end)
-            if opening is not None:
-                self._line(at, opening.start())
-                at = yield from self._objects(opening.start())
+            opening = OPENING.search(self._text, at, min(len(self._text), end + AHEAD))
+            if opening is not None and opening.start() < end:
+                at = yield from self._opened(at, opening.start())
                 continue
             self._line(at, end)
             at = end + 1
@@ -320,6 +321,18 @@ class _Reader:
         self._answers.setdefault(part.at, answer)
 
     # --- JSON --------------------------------------------------------------------------------------
+
+    def _opened(self, at: int, opening: int) -> Generator[None, None, int]:
+        """Read JSON that begins in a line, and what stands before it; gives where that stops."""
+        named = _VALUE_OF.search(self._text, max(at, opening - _TAIL), opening)
+        name = self._names.known([named["name"]]) if named is not None else None
+        if named is not None and name is not None:  # it is the value of a step, and its members are none
+            _, stop = yield from read_objects(self._text, opening)
+            part = Part(text=self._text[opening:stop], value=None, at=opening, end=stop)
+            self._take(None, name, (part,), named.start("name"), stop)
+            return stop
+        self._line(at, opening)
+        return (yield from self._objects(opening))
 
     def _objects(self, at: int) -> Generator[None, None, int]:
         objects, end = yield from read_objects(self._text, at)

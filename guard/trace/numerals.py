@@ -25,7 +25,7 @@ _PLAIN: Final = str.maketrans(
 # Groups of exactly three digits may stand after a comma, an apostrophe or a blank, in LaTeX's spellings too;
 # after commas also those of India, two digits before the last three.
 NUMERAL: Final = (
-    r"(?:(?:[0-9]{1,2}(?:,[0-9]{2}(?![0-9]))++,[0-9]{3}(?![0-9])"
+    r"(?:(?:[0-9]{1,2}(?:,[0-9]{2}(?![0-9])){1,12}+,[0-9]{3}(?![0-9])"
     r"|[0-9]{1,3}(?:(?:,|'|\{,\}|\\,| )[0-9]{3}(?![0-9]))++|[0-9]++)(?:\.[0-9]++)?+|\.[0-9]++)"
     r"(?:[eE][-+]?[0-9]++)?+(?:\\?%)?+"
 )

@@ -14,6 +14,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>-?[0-9][0-9.eE+-]*+)|(?P<word>true|false|null)\b)"
 )
 OPENING: Final = re.compile(r"\[?[ \t\r\n]{0,20}\{[ \t\r\n]{0,20}\"")
+AHEAD: Final = 64  # characters that an opening may take, over several lines
 PIECE: Final = 256  # tokens that are read in one go
 _WORDS: Final = {"true": True, "false": False, "null": None}
 

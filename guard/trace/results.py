@@ -7,6 +7,7 @@ part unread, which is neither right nor wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,6 +17,7 @@ from guard.procedure.dates import MODES, UNITS
 from guard.trace.amounts import changes
 from guard.trace.tokens import OPERANDS, Sort, Token, Value
 
+_FIGURE: Final = re.compile("[0-9]")
 _SIGN: Final = "\0"  # of a number; the operator is "-"
 _LEADS: Final = frozenset({Sort.MONEY, Sort.MARK, Sort.OPEN, Sort.COLON})
 _IDLE: Final = frozenset({Sort.MONEY, Sort.MARK, Sort.OPEN, Sort.CLOSE, Sort.COMMA, Sort.COLON})
@@ -94,7 +96,7 @@ def _goes_on(tokens: Sequence[Token], place: int) -> bool:
     if following and following[0].glued and following[0].sort is Sort.WORD and _tied(core, following[0]):
         return True
     return any(
-        changes(token.text) or core.sort is Sort.TEXT
+        changes(token.text) or core.sort is Sort.TEXT or _FIGURE.search(token.text) is not None
         if token.sort is Sort.WORD
         else token.sort not in _IDLE and not _joins_units(tokens, place + 1 + index)
         for index, token in enumerate(following)
@@ -103,7 +105,7 @@ def _goes_on(tokens: Sequence[Token], place: int) -> bool:
 
 def _tied(core: Token, word: Token) -> bool:
     """Whether a word right at a value belongs to it in a way that nobody knows: `2x`, `2026-03-02T9`."""
-    return core.sort is not Sort.NUMBER or word.text in {"x", "X"} or any(map(str.isdigit, word.text))
+    return core.sort is not Sort.NUMBER or word.text in {"x", "X"}
 
 
 def _joins_units(tokens: Sequence[Token], place: int) -> bool:

@@ -93,7 +93,7 @@ _FRACTION: Final = re.compile(r"\\[dt]?frac[ \t]*+\{")
 _BRACE: Final = re.compile(r"(?:\\(?:text|math|operatorname|boxed|[mf]box)[a-z]{0,12})?+[ \t]*+\{")
 _POWER: Final = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,9}")
 _RAISED: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-_BREAK: Final = re.compile(r"<br ?/?>|<-(?= ?\")|[!?;。](?!=)", re.IGNORECASE)
+_BREAK: Final = re.compile(r"<br ?/?>|<-(?= ?\")|[?;。](?!=)|!(?![ \t]*+[-+*/^=≈)])", re.IGNORECASE)
 _DOTS: Final = re.compile(r"\.{2,}+|…|\\[lc]?dots")
 _LISTED: Final = re.compile(r"[ \t]++[0-9]{1,3}[.)][ \t]")
 _ABBREVIATED: Final = re.compile(

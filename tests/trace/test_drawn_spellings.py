@@ -195,3 +195,15 @@ def test_days_are_read_in_every_spelling_that_has_the_month_or_begins_with_the_y
     ):
         assert value_of(f"S4 = {spelled}.", "S4") == [day], spelled
     assert value_of(f"S4 = {day.month:02}/{day.day:02}/{year}", "S4") == [None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gross = 5! = 120", "gross = 10 / 3 = 3 R1", "the sub gross = 9", "so the new gross is 9", "gross = 9 R2",
+        "gross = 6 + 3 = 9 so 9 * 2 = 18", "gross = 10 / 3 = 3.33...", "gross = 4 + 5 = 9 (not 8)", "gross = $0.09 = 9 cents",
+        "gross = 60/150 * 100 = 40%", "gross = 1 h = 60 min 0 s", "gross = 9 = |9|",
+    ],
+)  # fmt: skip
+def test_what_has_more_than_one_reading_is_not_read(text: str) -> None:
+    assert [one for one in value_of(text, "gross") if one is not None] == []

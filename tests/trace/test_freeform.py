@@ -29,6 +29,8 @@ FORMS = {
     "JSON lines": '{"step": 1, "var": "S1", "value": 16}\n{"step": 2, "var": "S2", "expr": "y", "value": 25}\n{"step": 3, "value": 41}',
     "JSON": '```json\n[\n  {"name": "S1", "result": 16},\n  {"name": "S2", "result": 25},\n  {"name": "S3", "result": 41}\n]\n```',
     "one object": '{"S1": 16, "S2": 25, "S3": 41}',
+    "an object in lines": '{\n  "S1": 16,\n  "S2": 25,\n  "S3": 41\n}',
+    "objects in lines": '```json\n[\n  {\n    "name": "S1",\n    "value": 16\n  },\n  {"S2": 25},\n  {\n "S3": 41\n}\n]\n```',
     "JSON that was cut off": '{"steps": [{"step": 1, "value": 16}, {"step": 2, "value": 25}, {"step": 3, "value": 41}',
     "Windows": "S1 = 16\r\nS2 = 25\r\nS3 = 41\r\n",
 }
@@ -211,6 +213,14 @@ def test_a_variable_with_several_steps_has_them_in_order() -> None:
         " ",
         "S1 ",
         "[1",
+        'S1: {"',
+        "1,2",
+        "\\boxed{9",
+        "| a | b |",
+        "|-|-",
+        "S1 is ",
+        "S1 (a): ",
+        "lbs. X ",
         "1[1].",
     ],
 )
@@ -253,3 +263,9 @@ def test_it_never_raises_and_every_place_is_right(text: str) -> None:
 def test_what_is_written_is_what_is_read(numbers: list[int], between: str) -> None:
     text = between.join(f"{name} = {number}" for name, number in zip(NAMES, numbers, strict=True))
     assert values(read_freely(text, NAMES)) == dict(enumerate(map(Fraction, numbers)))
+
+
+def test_the_members_of_a_value_are_no_steps() -> None:
+    text = 'lines = [{"total": 4, "qty": 2}]\ntotal = 9\nlines: {\n "total": 5\n}\n'
+    reading = read_freely(text, ["lines", "total"])
+    assert [(seen.name, seen.result.value) for seen in reading.seen if seen.result] == [("total", 9)]
