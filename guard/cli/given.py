@@ -136,6 +136,8 @@ def json_object(text: str, option: str) -> dict[str, object]:
     try:
         text = read_text(text[1:]) if text.startswith("@") else text
         value = json.loads(text, parse_float=Decimal, parse_int=_whole, object_pairs_hook=_once)
+    except ArithmeticError:  # `1e-99999999999999999999`
+        raise RequestError(f"{option}: a number has an exponent beyond what can be read") from None
     except ValueError as error:
         raise RequestError(f"{option}: expected a JSON object or @FILE: {error}") from None
     except RecursionError:

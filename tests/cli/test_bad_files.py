@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from guard.cli import main
+from guard.cli.given import json_object
+from guard.errors import RequestError
 
 HEAD = "procedure p(a: int) -> int\n"
 NESTED = f"""\
@@ -113,3 +115,8 @@ def test_a_file_without_an_end_is_refused(command: str, capsys: pytest.CaptureFi
     assert main([command, "/dev/zero"]) == 2
     told = capsys.readouterr()
     assert "is too large" in told.out + told.err
+
+
+def test_a_number_with_an_exponent_that_nobody_can_read_is_refused() -> None:
+    with pytest.raises(RequestError, match="exponent"):
+        json_object('{"n": 1E-99999999999999999999}', "--decide")
