@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Protocol, TypeVar
 
 from guard.check.report import StepCounts
-from guard.errors import UpstreamError, UpstreamProtocolError
+from guard.errors import UpstreamError, UpstreamProtocolError, UpstreamTimeout
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -52,6 +52,7 @@ log = logging.getLogger(__name__)
 
 SERVERS_FAULT = 500  # statuses from here on are for the operator to know
 SLICE = 512  # characters that a run is told at once; a flood of short lines takes a few milliseconds
+LINGER_S = 2.0  # for the usage of a generation whose text is whole, where its server says nothing more
 BUSY_S = 0.001  # that a run may have worked before others get their turn
 
 T = TypeVar("T")
@@ -68,6 +69,10 @@ class Machine(Protocol):
     It may have several generations open at once. What an upstream did comes with the number of its
     generation; for everything else the number says nothing.
     """
+
+    @property
+    def decided(self) -> bool:
+        """Whether nothing that the open generation still says counts: its usage is not waited for long."""
 
     def start(self) -> Iterable[Command]: ...
 
@@ -190,9 +195,11 @@ class _Driver:
         if rest is not None:
             return rest
         try:
-            event = await self.deadline.guard(self._any if self._only is None else self._only.__anext__)
+            event = await self._awaited()
         except TimeoutError:
-            return OutOfTime()
+            if self.deadline.over:
+                return OutOfTime()
+            return Failed(UpstreamTimeout("its end was not said in time"), self.deadline.left_s)
         except UpstreamError as error:
             return Failed(error, self.deadline.left_s)
         except StopAsyncIteration:
@@ -201,6 +208,14 @@ class _Driver:
             self._slices = _sliced(event)
             return next(self._slices)
         return event
+
+    async def _awaited(self) -> Text | Ended:
+        """Wait for the next event of an upstream; not long where nothing that it could be counts."""
+        wait = self._any if self._only is None else self._only.__anext__
+        if not self._run.decided:
+            return await self.deadline.guard(wait)
+        async with asyncio.timeout(LINGER_S):
+            return await self.deadline.guard(wait)
 
     async def _any(self) -> Text | Ended:
         """Wait for several streams at once and take what comes first."""

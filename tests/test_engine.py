@@ -80,6 +80,7 @@ class Told:
     answers: dict[type, list[Command] | Exception] = field(default_factory=dict)
     events: list[RunEvent] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    decided: bool = False
 
     def start(self) -> list[Command]:
         return self.first
@@ -648,3 +649,29 @@ def test_a_fault_of_a_stream_that_is_closed_meanwhile_is_nobodys_and_is_not_logg
     with caplog.at_level(logging.ERROR):
         play(body())
     assert not caplog.records
+
+
+def test_a_generation_whose_text_is_whole_does_not_wait_for_a_server_that_says_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("guard.engine.LINGER_S", 0.02)
+
+    class Decides(Told):
+        def handle(self, event: RunEvent, generation: int = 0, /) -> list[Command]:
+            self.decided = isinstance(event, Text)
+            return super().handle(event, generation)
+
+    async def whole_and_silent() -> AsyncGenerator[Text | Ended]:
+        yield Text("1 x = 1\n")
+        await asyncio.sleep(10 * HANGS_S)
+        yield Ended("stop")
+
+    async def body() -> None:
+        run = Decides([opening(1)], {Failed: [closing(1), finishing()]})
+        server = Server(whole_and_silent)
+        async for _ in driving(run, server, Ear(), seconds=10 * HANGS_S):
+            pass
+        assert [type(event) for event in run.events] == [Text, Failed]
+        assert len(server.closed_at) == 1
+
+    play(body())

@@ -33,6 +33,11 @@ class Asking:
         """See `Run`."""
         return self._noted(self._run.handle(event, generation))
 
+    @property
+    def decided(self) -> bool:
+        """See `Run`."""
+        return self._run.decided
+
     def of(self, generation: int) -> Asked | None:
         """Say whom a generation was asked of; None: it was not opened."""
         return self._asked.get(generation)

@@ -144,6 +144,11 @@ class Race:
                 commands = self._tell(self._lane(event, generation), event)
         return commands + self._settle()
 
+    @property
+    def decided(self) -> bool:
+        """See `Run`; while several lanes race, the others may still say what counts."""
+        return self._alone is not None and self._alone.run.decided
+
     def __repr__(self) -> str:
         lanes = ", ".join(repr(lane.run) + (" parked" if lane.parked else "") for lane in self._lanes)
         return f"<Race of {lanes}>"

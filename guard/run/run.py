@@ -178,6 +178,11 @@ class Run:
         return len(self._progress.lines)
 
     @property
+    def decided(self) -> bool:
+        """Whether nothing that its open generation still says counts: only its usage is waited for."""
+        return self._generation is not None and self._generation.done
+
+    @property
     def releases(self) -> bool:
         """Whether it reads on unchecked, to release what is there."""
         return self._release is not None

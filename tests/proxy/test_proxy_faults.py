@@ -36,6 +36,7 @@ from tests.proxy.running import (
 )
 from tests.upstream.servers import (
     DONE,
+    HANGS_S,
     STREAM_HEAD,
     Connection,
     chunked,
@@ -357,6 +358,26 @@ def test_the_wall_time_ends_a_run(tmp_path: Path) -> None:
             assert (reply.status, reply.error["code"]) == (504, "out_of_time")
             await asyncio.sleep(0.02)
             assert server.connections[0].gone is not None
+
+    run(body())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_is_whole_is_not_kept_back_by_a_server_that_says_nothing_more(
+    tmp_path: Path, stream: bool
+) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.stream(said(TRACE.replace("{nonce}", nonce_in(connection))), end=False)
+        await connection.until_gone()
+
+    async def body() -> None:
+        patient = 10 * HANGS_S
+        async with before(tmp_path, behave, first_s=patient, idle_s=patient) as (endpoint, server):
+            reply = await endpoint.post({**BODY, "stream": stream})
+            report = reply.events[-1]["stepguard"] if stream else reply.report
+            assert report["outcome"] == "accepted_first"
+            assert len(server.connections) == 1
 
     run(body())
 
