@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from guard.errors import ConfigError
 from guard.upstream.local import require_runtime
@@ -40,6 +41,9 @@ for name, examples, derandomize in (("default", 30, True), ("ci", 60, True), ("f
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+if settings().derandomize:
+    # Hypothesis also draws constants of the modules that happen to be loaded, which differ between two processes.
+    providers._get_local_constants = providers.Constants  # type: ignore[attr-defined]
 
 
 @contextmanager

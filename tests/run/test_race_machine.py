@@ -218,7 +218,7 @@ class Upstreams(RuleBasedStateMachine):
             checker.feed(finish.trace)
             assert checker.verdict is Verdict.PASSED
         elif finish.outcome is Outcome.RELEASED:
-            assert finish.answer
+            assert finish.answer is not None  # empty where the model wrote nothing but lines
         else:
             assert finish.answer is None
             assert not (self.emitted and self.policy.deliver == "hold_all")
