@@ -110,6 +110,17 @@ class Progress:
             walk.skip()
         return fewest
 
+    def can_end(self, may: Callable[[Expected], bool]) -> bool:
+        """Whether the guard, which `may` write what fits, can write all that is left, up to an answer."""
+        walk = Walk.start(self._program, self._inputs, self.checker.sent)
+        while walk.due is not None and may(walk.due):
+            walk.skip()
+        return walk.ending is not None and walk.ending.kind in {
+            EndKind.RETURN,
+            EndKind.DENY,
+            EndKind.ESCALATE,
+        }
+
     def steps_to(self, path: str) -> int:
         """How many steps come behind the one that is due, up to the one of this path."""
         walk = Walk.start(self._program, self.inputs, self.checker.sent)

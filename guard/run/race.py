@@ -171,7 +171,8 @@ class Race:
         commands: list[Command] = []
         for lane in self._lanes if self._alone is None else [self._alone]:
             if self._alone is None and lane.parked and lane.finish is None:
-                lane.wants = lane.run.handle(event)[-1:]  # what it wanted to open never was
+                told = lane.run.handle(event)
+                lane.wants = [c for c in told if not isinstance(c, Close)]  # what it wanted to open never was
             elif self._alone is lane or (self._alone is None and not lane.parked):
                 commands += self._tell(lane, event)
         return commands

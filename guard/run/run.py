@@ -278,11 +278,10 @@ class Run:
             self._restart()
         if self._progress.due != generation.step:
             self._reason = NO_REASON  # it got past the line that it was opened for, or back
+        if reaction.strategy is None and reaction.otherwise:
+            return [closed, *self._otherwise(error)]
         if reaction.strategy is None:
-            return [
-                closed,
-                *(self._otherwise(error) if reaction.otherwise else [self._finishing.failed(error)]),
-            ]
+            return [closed, *(self._end_by_guard() or [self._finishing.failed(error)])]
         if reaction.upstream is not None:
             self._upstream = reaction.upstream
         if reaction.wait_s is None:
@@ -322,7 +321,15 @@ class Run:
             return self._complete(generation)
         if generation is not None and self._release is not None:
             return self._let_go(generation, "length", Result.TIMEOUT)
-        return [*self._close_open(Result.TIMEOUT), self._finishing.out_of_time()]
+        closed = self._close_open(Result.TIMEOUT)
+        self._progress.rewind()
+        return [*closed, *(self._end_by_guard() or [self._finishing.out_of_time()])]
+
+    def _end_by_guard(self) -> list[Command]:
+        """Repair all that is left, where the model has gone wrong before and has nothing to decide there."""
+        if not self._history.violations or not self._progress.can_end(self._policy.repairs):
+            return []
+        return self._repair(all_known=True)
 
     # --- what it means ---------------------------------------------------------------------------
 

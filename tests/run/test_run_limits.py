@@ -477,3 +477,52 @@ def test_text_while_nothing_is_open_is_misuse() -> None:
     for event in (says("x"), ends(), Failed(TIMEOUT)):
         with pytest.raises(InvalidState, match="no generation was open"):
             run.handle(event)
+
+
+# --- faults and time behind a violation ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", [Failed(UpstreamStatusError("no", upstream_status=404)), OutOfTime()])
+def test_what_ends_a_run_behind_a_violation_leaves_it_to_the_guard(event: Failed | OutOfTime) -> None:
+    play = (
+        Playbook(sums())
+        << opens()
+        >> says(" a = 3 + 4 = 8\n")
+        << violates(Kind.WRONG_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> says(" a = 3 + 4 = 7\n2 b = ")
+        << emits("1")
+        >> event
+        << closes(Result.TIMEOUT if event == OutOfTime() else Result.UPSTREAM_ERROR)
+    )
+    for step in ("2", "3", "4"):
+        play = play << emits(step, StepClass.REPAIRED)
+    assert play << finishes(Outcome.REPAIRED, answer="11", error=None)
+
+
+@pytest.mark.parametrize("event", [Failed(UpstreamStatusError("no", upstream_status=404)), OutOfTime()])
+@pytest.mark.parametrize("repair", [True, False])
+def test_it_is_an_error_where_nothing_was_wrong_or_the_guard_may_not_write(
+    event: Failed | OutOfTime, repair: bool
+) -> None:
+    play = Playbook(sums(policy=Policy() if repair else NO_REPAIR)) << opens()
+    if not repair:
+        play = play >> says(" a = 8\n") << violates(Kind.WRONG_EXPRESSION, "1") << closes(Result.VIOLATION)
+        play = play << opens(Strategy.RESUME)
+    play = play >> event << closes(Result.TIMEOUT if event == OutOfTime() else Result.UPSTREAM_ERROR)
+    assert play << finishes(Outcome.ERROR, answer=None)
+
+
+def test_and_where_the_model_has_still_to_decide() -> None:
+    assert (
+        Playbook(order())
+        << opens()
+        >> says(' qty = 60 <- "Six panels"\n')
+        << violates(Kind.INADMISSIBLE_VALUE, "1")
+        << closes(Result.VIOLATION)
+        << opens(Strategy.RESUME)
+        >> OutOfTime()
+        << closes(Result.TIMEOUT)
+        << finishes(Outcome.ERROR, answer=None)
+    )
