@@ -112,7 +112,7 @@ class Progress:
 
     def can_end(self, may: Callable[[Expected], bool]) -> bool:
         """Whether the guard, which `may` write what fits, can write all that is left, up to an answer."""
-        walk = Walk.start(self._program, self._inputs, self.checker.sent)
+        walk = Walk.start(self._program, self.inputs, self.checker.sent)
         while walk.due is not None and may(walk.due):
             walk.skip()
         return walk.ending is not None and walk.ending.kind in {
