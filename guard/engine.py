@@ -143,7 +143,8 @@ class _Driver:
         self._current = 0  # the generation that was heard last
         self._slices: Iterator[Text] = iter(())  # what is left of a piece of it too long to be told at once
         self._checked_s = 0.0  # spent in the run itself
-        self._busy_s = 0.0  # of that, since others had their turn
+        self._busy_s = 0.0  # that this run has worked, or sent what came of it, since others had their turn
+        self._since = perf_counter()  # from when on what was done is not counted yet
 
     def begin(self) -> None:
         """Ask the run what it wants first."""
@@ -153,13 +154,20 @@ class _Driver:
 
     async def next(self) -> Emit | Relay | Finish | None:
         """Perform one command, or take one event where none is left. Give what the client may have."""
-        if not self._commands:
-            if self._busy_s > BUSY_S:
-                self._busy_s = 0.0
-                await asyncio.sleep(0)
-            self._tell(await self._event(), self._current)
-            return None
-        match self._commands.popleft():
+        now = perf_counter()
+        self._busy_s += now - self._since
+        if self._busy_s > BUSY_S:
+            self._busy_s = 0.0
+            await asyncio.sleep(0)
+        if self._commands:
+            self._since = now  # performing it, and whatever the client's side does with it, is work as well
+            return await self._perform(self._commands.popleft())
+        self._tell(await self._event(), self._current)
+        self._since = perf_counter()
+        return None
+
+    async def _perform(self, command: Command) -> Emit | Relay | Finish | None:
+        match command:
             case Open() as command:
                 self._open.add(command.generation)
                 self._heard.opened(command)

@@ -214,7 +214,7 @@ class _Writer:
                 self.decided[target] = "date"
             case "extract":
                 target = self.name("x")
-                quote = self.pick(" quote", "")
+                quote = self.pick(" quote loosely", "")
                 self.lines.append(f"{indent}extract {target}: int from note{quote} where {target} <= 50")
                 self.ints.append(target)
                 self.decided[target] = "int"
@@ -234,7 +234,9 @@ class _Writer:
             case "ask":
                 target = self.name("y")
                 where = f" where {target} is null or {target} <= 50" if self.draw(st.booleans()) else ""
-                self.lines.append(f"{indent}extract {target}: int? from note{self.pick(' quote', '')}{where}")
+                self.lines.append(
+                    f"{indent}extract {target}: int? from note{self.pick(' quote loosely', '')}{where}"
+                )
                 self.maybes.append(target)
                 self.decided[target] = "maybe"
             case "default":

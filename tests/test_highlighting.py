@@ -39,6 +39,7 @@ SOFT = {
     "from": "  extract a: int from b",
     "where": "where a > 1",
     "quote": "quote",
+    "loosely": "quote loosely",
     "asking": 'asking "x"',
     "to": "a to 2",
     "at": "at most 3",

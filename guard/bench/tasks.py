@@ -187,7 +187,7 @@ class Instance:
         return tuple(
             render.line(step)
             if step.decision is None
-            else render.line(step, value, render.default_quotes(step))
+            else render.line(step, value, render.supporting_quotes(step, value))
             for step, value in self.steps
         )
 

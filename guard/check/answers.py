@@ -10,8 +10,8 @@ from enum import Enum, auto
 from fractions import Fraction
 from itertools import islice
 from typing import Final, Literal
-from unicodedata import normalize
 
+from guard.procedure.normal import normal
 from guard.procedure.types import (
     BoolType,
     DecimalType,
@@ -229,4 +229,4 @@ def says(text: str, expected: Value) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(_LETTERS.findall(normalize("NFC", text).casefold()))
+    return " ".join(_LETTERS.findall(normal(text).casefold()))

@@ -26,7 +26,7 @@ from guard.check.replay import Executable, Sent, Walk, count_steps, look_ahead, 
 from guard.check.verdict import Ignored, Judgement, Kind, StepVerified, Verdict, Violation, shown_apart
 from guard.errors import InvalidState
 from guard.procedure.expected import UNKNOWN, Ending, EndKind, Expected
-from guard.procedure.model import ANSWERS, StepKind
+from guard.procedure.model import ANSWERS, Quoting, StepKind
 from guard.procedure.types import Value
 from guard.trace import render
 from guard.trace.events import Begin, Blank, End, Event, Line, TooLong, Unreadable
@@ -98,6 +98,11 @@ class Checker:
         return self._prefix.text
 
     @property
+    def begun(self) -> bool:
+        """Whether something is verified, the opening line or more."""
+        return self._prefix.begun
+
+    @property
     def observed(self) -> list[tuple[Expected, Value]]:
         """The verified steps and their values, in order: made again by another execution."""
         return [
@@ -110,6 +115,11 @@ class Checker:
     def paths(self) -> list[tuple[str, bool]]:
         """The paths of the verified steps in order, and whether the model decided their values."""
         return [(path, path in self._prefix.decided) for path in self._prefix.paths]
+
+    @property
+    def supported(self) -> frozenset[str]:
+        """The paths of the verified steps whose values the model decided and its quotes say."""
+        return frozenset(self._prefix.supported)
 
     @property
     def violation(self) -> Violation | None:
@@ -355,7 +365,7 @@ class Checker:
         """Compare a line with the step that it stands for. `blamed`: what is wrong with it was said."""
         finding = examine(due, step, self._sources)
         if finding.fault is None and (due.decision is not None or due.known):
-            self._accept(due, line, finding.value, out)
+            self._accept(due, line, finding.value, out, supported=_is_supported(due, step))
             return
         if finding.fault is None:
             self._ignore(line, _UNDECIDED, out)
@@ -376,15 +386,25 @@ class Checker:
 
     # --- what is right -----------------------------------------------------------------------------
 
-    def _accept(self, due: Expected, line: RawLine, value: Value | None, out: list[Judgement]) -> None:
+    def _accept(
+        self,
+        due: Expected,
+        line: RawLine,
+        value: Value | None,
+        out: list[Judgement],
+        *,
+        supported: bool = False,
+    ) -> None:
         decided = due.decision is not None
         carried = value if value is not None and decided else due.value
         assert carried is not UNKNOWN
         walk, raw = self._walk, line.raw
         walk.send(value if decided else None)
-        self._prefix.add(due, carried, raw)
+        self._prefix.add(due, carried, raw, supported=supported)
         out.append(
-            StepVerified(due.path, due.kind, due.label, due.target, carried, raw, line.at, line.end, decided)
+            StepVerified(
+                due.path, due.kind, due.label, due.target, carried, raw, line.at, line.end, decided, supported
+            )
         )
         if walk.ending is not None:
             self._note_end()
@@ -482,6 +502,11 @@ class Checker:
                 self._prefix.drop_last()
             self._walk, self._frame.phase = before, Phase.STEPS
         self._before_answer = None
+
+
+def _is_supported(due: Expected, step: Line) -> bool:
+    """Whether a right line has the words that its value must be said in."""
+    return due.decision is not None and due.decision.quote is Quoting.SUPPORTING and bool(step.quotes)
 
 
 def _is_canonical(line: RawLine, due: Expected) -> bool:

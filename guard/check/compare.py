@@ -10,7 +10,7 @@ from guard.check.verdict import Kind
 from guard.procedure.expected import Cell, Decision, Expected, Unknown
 from guard.procedure.model import StepKind
 from guard.procedure.numbers import parse_number
-from guard.procedure.types import NULL, StringType, Value
+from guard.procedure.types import StringType, Value
 from guard.procedure.values import coerce, conforms, equal, spell, wanted
 from guard.trace import render
 from guard.trace.events import Fields, Items, Line, Scalar, Written
@@ -117,22 +117,15 @@ def _examine_decision(decision: Decision, line: Line, sources: Sources) -> Findi
 
 
 def _ungrounded(decision: Decision, value: Value, line: Line, sources: Sources) -> Fault | None:
-    names = " or ".join(name for name, _ in decision.sources) or "a source"
-    if decision.quote and not line.quotes and value is not NULL:
-        return Fault(
-            kind=Kind.UNGROUNDED_VALUE,
-            at=line.body_at,
-            expected=f'a quote from {names} behind the value: <- "..."',
-            found="no quote",
-        )
-    wrong = next((quote for quote in line.quotes if not sources.has(decision, quote.text)), None)
-    if wrong is None:
+    doubt = sources.doubt(decision, value, [quote.text for quote in line.quotes])
+    if doubt is None:
         return None
+    wrong = None if doubt.index is None else line.quotes[doubt.index]
     return Fault(
-        kind=Kind.UNGROUNDED_VALUE,
-        at=wrong.at,
-        expected=f"words that stand in {names}",
-        found=wrong.text,
+        kind=Kind.LIMIT_EXCEEDED if doubt.beyond else Kind.UNGROUNDED_VALUE,
+        at=line.body_at if wrong is None else wrong.at,
+        expected=doubt.expected,
+        found="no quote" if wrong is None else wrong.text,
     )
 
 

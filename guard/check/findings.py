@@ -23,7 +23,8 @@ class Findings:
     `classes` has the steps that could be judged, by path, each with its kind; a wrong one is `missing`.
     `answer_at` is where the first answer stands, as a share of the text; None where there is none.
     `answer` compares the last one with the execution's. `unread` are the paths of steps that are there but
-    cannot be read: neither right nor wrong. `too_long`: the execution was given up.
+    cannot be read: neither right nor wrong. `too_long`: the execution was given up. `supported` counts what
+    the model decided and its quotes say.
     """
 
     reading: Literal["trace", "free"]
@@ -34,6 +35,7 @@ class Findings:
     answer_at: float | None = None
     unread: tuple[str, ...] = ()
     too_long: bool = False
+    supported: int = 0
 
 
 def verdict(violations: Sequence[Violation], *, sure: bool) -> Verdict:

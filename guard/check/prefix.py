@@ -11,15 +11,17 @@ class Prefix:
     """What was verified of one response.
 
     Of a step no more is kept than its path: a second execution can give the rest. `decided` is what the
-    model decided, by path; `passes` how many a loop has, by the path of its header. `ended`: a violation has
-    been found, so that no more text belongs to the prefix, though steps may be right once more.
+    model decided, by path; `supported` are the paths of what its quotes say. `passes` is how many a loop
+    has, by the path of its header. `ended`: a violation has been found, so that no more text belongs to the
+    prefix, though steps may be right once more.
     """
 
-    __slots__ = ("_behind", "_places", "_text", "decided", "ended", "passes", "paths")
+    __slots__ = ("_behind", "_places", "_text", "decided", "ended", "passes", "paths", "supported")
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.decided: dict[str, Value] = {}
+        self.supported: set[str] = set()
         self.passes: dict[str, int] = {}
         self.ended = False
         self._places: set[str] = set()  # the paths, as far as they were asked for
@@ -33,12 +35,19 @@ class Prefix:
             self._text = ["".join(self._text)]
         return self._text[0] if self._text else ""
 
-    def add(self, step: Expected, value: Value, raw: str) -> None:
+    @property
+    def begun(self) -> bool:
+        """Whether there is any text, which takes no joining to know."""
+        return bool(self._text)
+
+    def add(self, step: Expected, value: Value, raw: str, *, supported: bool = False) -> None:
         """Add a verified step and its line."""
         path = step.path
         self.paths.append(path)
         if step.decision is not None:
             self.decided[path] = value
+        if supported:
+            self.supported.add(path)
         if step.kind is StepKind.LOOP and isinstance(value, int):
             self.passes[path] = value
         if self._behind or self.ended:

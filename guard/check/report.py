@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from guard.check.checker import Checker
 from guard.check.verdict import Verdict, Violation
@@ -14,20 +14,44 @@ from guard.procedure.expected import Ending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCounts:
-    """Steps by how they ended. `expected` and `missing` are None where a loop or branch was never decided."""
+    """Steps by how they ended. `expected` and `missing` are None where a loop or branch was never decided.
+
+    `supported` of those that the model decided have a value that its quotes had to say, and do; the others
+    are `unsupported`: no quote was asked for, or only a loose one, or the value is null or an empty list.
+    """
 
     expected: int | None = None
     verified: int = 0
     scaffolded: int = 0
     model_decided: int = 0
+    supported: int = 0
     repaired: int = 0
     computed: int = 0
     missing: int | None = None
 
     @property
+    def unsupported(self) -> int:
+        """Those that the model decided and no quote had to say."""
+        return self.model_decided - self.supported
+
+    @property
     def fidelity(self) -> float | None:
         """Share of the expected steps that the model wrote all of; None where undetermined."""
         return self.verified / self.expected if self.expected else None
+
+    def to_json(self) -> dict[str, int | None]:
+        """Give the counts as JSON data, in the order in which reports have them."""
+        return {
+            "expected": self.expected,
+            "verified": self.verified,
+            "scaffolded": self.scaffolded,
+            "model_decided": self.model_decided,
+            "supported": self.supported,
+            "unsupported": self.unsupported,
+            "repaired": self.repaired,
+            "computed": self.computed,
+            "missing": self.missing,
+        }
 
     @property
     def upheld(self) -> float | None:
@@ -53,7 +77,7 @@ class Report:
         return {
             "verdict": self.verdict.value,
             "violations": [violation.to_json() for violation in self.violations],
-            "steps": asdict(self.steps),
+            "steps": self.steps.to_json(),
             "fidelity": self.steps.fidelity,
             "upheld": self.steps.upheld,
             "procedure_failed": failed and {"step": failed.path, "reason": failed.reason},
@@ -88,6 +112,7 @@ def count(checker: Checker, classes: Mapping[str, str]) -> StepCounts:
         verified=ended["verified"],
         scaffolded=ended["scaffolded"],
         model_decided=ended["model_decided"],
+        supported=sum(classes.get(path, "model_decided") == "model_decided" for path in checker.supported),
         repaired=ended["repaired"],
         computed=ended["computed"],
         missing=None if expected is None else max(expected - len(checker.paths), 0),

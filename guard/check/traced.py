@@ -45,6 +45,7 @@ def traced(
         answer="none" if not answers else "right" if any(right) else "wrong",
         answer_at=answers[0] / len(text) if answers else None,
         too_long=not ended,
+        supported=len(checker.supported),
     )
 
 

@@ -91,6 +91,7 @@ class StepVerified:
     at: int
     end: int
     decided: bool  # the value was the model's to decide
+    supported: bool = False  # ... and stands in the words that it quoted for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

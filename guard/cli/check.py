@@ -118,7 +118,12 @@ def _print_report(result: Report, response: str, out: Terminal) -> None:
         out.line(out.styled(f"{count} after the answer not read, as the endpoint does not", Style.FAINT))
     steps = result.steps
     expected = "an undetermined number of" if steps.expected is None else steps.expected
-    counts = {"verified": steps.verified, "model-decided": steps.model_decided, "missing": steps.missing}
+    counts = {
+        "verified": steps.verified,
+        "model-decided and supported": steps.supported,
+        "model-decided and unsupported": steps.unsupported,
+        "missing": steps.missing,
+    }
     listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     word = out.styled(result.verdict.value, _STYLES[result.verdict])
     out.line(f"{word}: {expected} steps expected: {listed or 'none seen'}")

@@ -16,7 +16,7 @@ from guard.dialect.lark import Level
 from guard.dialect.notation import Dialect
 from guard.errors import RequestError
 from guard.procedure.execute import carried_out
-from guard.procedure.types import NULL, Value
+from guard.procedure.types import Value
 from guard.run.messages import StepClass, Target
 from guard.run.opening import NO_REASON, Job, opening
 from guard.run.progress import Progress
@@ -143,9 +143,9 @@ def _verified(job: Job, decisions: Mapping[str, Value], after: str | None) -> Pr
     progress.open_frame()
     paths: list[str] = []
     for step, value in carried_out(job.program, job.inputs, decisions):
-        quotes = () if value is NULL else render.default_quotes(step)
         decided = value if step.decision is not None else None
-        judgements = progress.read(render.line(step, decided, quotes) + "\n", frozenset())
+        line = render.line(step, decided, render.supporting_quotes(step, value))
+        judgements = progress.read(f"{line}\n", frozenset())
         for judgement in judgements:
             if isinstance(judgement, Violation):
                 found = f"{judgement.kind}: expected {cut(judgement.expected, 200)}"

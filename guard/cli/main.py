@@ -44,8 +44,10 @@ from guard.procedure.expected import EndKind
 from guard.procedure.format import formatted
 from guard.procedure.interchange import compiled
 from guard.proxy.app import Addresses, run
+from guard.source import Source
 from guard.telemetry import foreign_log
 from guard.trace import prompt, render
+from guard.trace.grounds import ungrounded
 from guard.upstream import model
 from guard.upstream.local import require_runtime
 
@@ -177,7 +179,9 @@ def _lint(arguments: argparse.Namespace, out: Terminal) -> int:
     for file in arguments.files:
         try:
             library = library_of(file, arguments.root)
-            found, programs = library.warnings, programs | dict(library.procedures)
+            programs |= library.procedures
+            source = Source(str(file), procedure_text(file))
+            found = (*library.warnings, *ungrounded(library.procedures, source))
         except ProcedureError as error:
             found = (*error.problems, *error.warnings)
         problems += [problem for problem in found if problem not in problems]  # files may share imports

@@ -226,10 +226,10 @@ class PolicySettings(Section):
     )
     seconds: float = Field(default=120, gt=0, le=MAX_SECONDS, description="seconds for one request, at most")
     steps: int = Field(
-        default=2_000, ge=1, le=MOST_STEPS, description="steps of one execution of a procedure, at most"
+        default=1_000, ge=1, le=MOST_STEPS, description="steps of one execution of a procedure, at most"
     )
     passes: int = Field(
-        default=10_000,
+        default=3_000,
         ge=1,
         le=MOST_PASSES,
         description="items of lists that one execution goes through, at most, each as often as it does",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final, assert_never
@@ -25,6 +26,8 @@ from guard.procedure.types import (
     TextType,
     Type,
 )
+
+Leaf = Callable[[Type], Node | None]  # what may stand for a single value of a type; None: any value of it
 
 INT_DIGITS: Final = 9  # before the point; more only where the value is known to need them
 FRACTION_DIGITS: Final = 10
@@ -57,6 +60,7 @@ def _string(name: str, least: int, most: int) -> Terminal:
 
 
 NULL = Literal("null")
+NO_ITEMS = Literal("[]")
 _BOOL = Terminal("bool", choice(Literal("true"), Literal("false")))
 STRING = _string("string", 0, STRING_CHARS)
 QUOTE = _string("quote", 1, QUOTE_CHARS)
@@ -112,16 +116,30 @@ _ODD_MOMENT = Terminal("oddmoment", sequence(_MOMENT, Literal(":"), _SIXTY))
 _ODD_LENGTH: Final = len("1890-01-01T09:30:00+00:53:28")
 
 
+def nothing_known(kind: Type) -> None:
+    """Say nothing of a value, so that any of its type may stand."""
+
+
 def quoted(text: str) -> str:
     """Spell a string as a trace does."""
     return encode_basestring(text)
 
 
-def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None) -> Node:
+def hole(
+    type_: Type,
+    spelling: str | None = None,
+    *,
+    at_most: int | None = None,
+    at_least: int = 0,
+    leaf: Leaf = nothing_known,
+) -> Node:
     """Give the canonical spellings of a type; where the value's own is known, wide enough for that.
 
-    `at_most` is how many items a list may have.
+    `at_most` and `at_least` are how many items a list may have. `leaf` knows what a single value can be.
     """
+    known = leaf(type_)
+    if known is not None:
+        return known
     match type_:
         case IntType():
             return _number(spelling, "int", 0)
@@ -140,15 +158,17 @@ def hole(type_: Type, spelling: str | None = None, *, at_most: int | None = None
         case StringType() | TextType():
             return STRING if spelling is None or len(spelling) <= STRING_CHARS else Literal(spelling)
         case NothingType() | ListType(item=NothingType()):
-            return Literal("[]")
+            return NO_ITEMS
         case ListType(item=item) if spelling is not None:
             return _known_list(item, spelling)
         case ListType(item=item):
-            return _list(hole(item), LIST_ITEMS if at_most is None else at_most)
+            most = LIST_ITEMS if at_most is None else at_most
+            return _list(hole(item, leaf=leaf), most, at_least)
         case RecordType(fields=fields):
-            return _record([(field.name, hole(field.type)) for field in fields])
+            return _record([(field.name, hole(field.type, leaf=leaf)) for field in fields])
         case OptionalType(item=item):
-            return choice(NULL, hole(item, None if spelling == "null" else spelling, at_most=at_most))
+            inner = hole(item, None if spelling == "null" else spelling, at_most=at_most, leaf=leaf)
+            return choice(NULL, inner)
         case NullType():
             return NULL
         case _:
@@ -208,9 +228,9 @@ def _widened(type_: Type, wide: str) -> Node:
             return hole(type_)
 
 
-def _list(item: Node, most: int) -> Node:
-    more = Repeat(sequence(Literal(", "), item), 0, max(0, min(most, MAX_ITEMS) - 1))
-    return sequence(Literal("["), optional(item, more), Literal("]"))
+def _list(item: Node, most: int, least: int = 0) -> Node:
+    more = Repeat(sequence(Literal(", "), item), max(0, least - 1), max(0, min(most, MAX_ITEMS) - 1))
+    return sequence(Literal("["), sequence(item, more) if least else optional(item, more), Literal("]"))
 
 
 def _record(fields: list[tuple[str, Node]]) -> Node:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from guard.dialect.holes import NULL, hole
-from guard.dialect.quotes import quotes
+from guard.dialect.holes import LIST_ITEMS, QUOTES, hole, nothing_known
+from guard.dialect.quotes import are_short, quotes, unquoted
+from guard.dialect.said import Said
 from guard.dialect.tree import Literal, Node, choice, optional, sequence
 from guard.dialect.workings import MEMBER, call, working
 from guard.errors import InvalidState
 from guard.procedure.expected import Cell, Decision, Expected, Hole, Working
 from guard.procedure.lattice import may_be_null, required
-from guard.procedure.model import StepKind
+from guard.procedure.model import Quoting, StepKind
 from guard.procedure.types import EnumType, ListType, RecordType, StringType, TextType
 
 
@@ -149,13 +150,11 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
                 yield _call(cell.working, rules)
             else:
                 yield from _working(cell, cell.working, level, rules)
-        if expected.decision is not None and _is_either(expected.decision):
-            yield _either(expected.decision, level, rules)
+        if expected.decision is not None:
+            yield _Piece(_decided(expected.decision, level, rules), None)
         elif not cell.bare:
             yield _value(expected, cell, level)
     yield _fixed(expected.tail)
-    if expected.decision is not None and expected.decision.sources and not _is_either(expected.decision):
-        yield _Piece(_quotes(expected.decision, level, rules), None)
     yield _fixed("\n")
 
 
@@ -211,26 +210,38 @@ def _filled(left: str | Hole, place: Hole, rules: dict[str, Node]) -> _Piece:
 
 def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     if cell.spelling is None:
-        at_most = expected.decision.at_most if expected.decision is not None else None
-        return _Piece(hole(cell.type, at_most=at_most), None)
+        return _Piece(hole(cell.type), None)
     copied = cell.working is None and not cell.unwritten and expected.kind is not StepKind.LOOP
     if level is Level.VALUES or (copied and level is Level.OPERANDS):
         return _fixed(cell.spelling, operand=copied)
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
 
 
-def _is_either(decision: Decision) -> bool:
-    """Whether a decision is a value with a quote, or null without one."""
-    return decision.quote and bool(decision.sources) and may_be_null(decision.type)
+def _decided(decision: Decision, level: Level, rules: dict[str, Node]) -> Node:
+    """Give what may stand for a decided value, with its quotes."""
+    texts = [text for _, text in decision.sources]
+    kind, most = required(decision.type), decision.at_most
+    if not texts:
+        return hole(decision.type, at_most=most)
+    behind = quotes(texts if level is not Level.SHAPE else None, rules, most=_quotes(decision))
+    if decision.quote is None:
+        return sequence(hole(decision.type, at_most=most), optional(behind))
+    readable = decision.quote is Quoting.SUPPORTING and level is not Level.SHAPE and are_short(texts)
+    whole = not isinstance(kind, ListType | RecordType)
+    leaf = Said(texts, decision.admissible if whole else None) if readable else nothing_known
+    value = hole(kind, at_most=most, at_least=1, leaf=leaf)
+    return choice(*unquoted(decision.type), *([] if most == 0 else [sequence(value, behind)]))
 
 
-def _either(decision: Decision, level: Level, rules: dict[str, Node]) -> _Piece:
-    value = hole(required(decision.type), at_most=decision.at_most)
-    return _Piece(choice(NULL, sequence(value, _quotes(decision, level, rules))), None)
+def _quotes(decision: Decision) -> int:
+    """Give how many quotes there may be.
 
-
-def _quotes(decision: Decision, level: Level, rules: dict[str, Node]) -> Node:
-    # A single value has a single place: given room for more, a small model repeats its quote until the cap.
-    several = isinstance(required(decision.type), ListType | RecordType)
-    node = quotes(decision.sources, rules, verbatim=level is not Level.SHAPE, several=several)
-    return node if decision.quote else optional(node)
+    A single value has a single place: given room for more, a small model repeats its quote until the cap.
+    """
+    match required(decision.type):
+        case ListType() if decision.quote is Quoting.SUPPORTING:
+            return max(1, LIST_ITEMS if decision.at_most is None else decision.at_most)
+        case ListType() | RecordType():
+            return QUOTES
+        case _:
+            return 1

@@ -16,8 +16,8 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from guard.dialect.arrange import Open, Place, any_of
-from guard.dialect.holes import NULL, PASS, hole
-from guard.dialect.quotes import quotes
+from guard.dialect.holes import LIST_ITEMS, NULL, PASS, QUOTES, hole
+from guard.dialect.quotes import quotes, unquoted
 from guard.dialect.tree import EMPTY, Kept, Literal, Node, Rule, choice, optional, sequence
 from guard.dialect.workings import listing, working
 from guard.errors import InvalidState
@@ -43,6 +43,7 @@ from guard.procedure.model import (
     Judge,
     Next,
     OneOf,
+    Quoting,
     Require,
     Return,
     Say,
@@ -328,14 +329,18 @@ class _Outline:
             case Assign(target=target):
                 return sequence(*start, self._value(self.program.types[target]), Literal("\n"), then)
             case Extract(type=kind, quote=quote) | Judge(type=kind, quote=quote):
-                behind = quotes((), self.rules, verbatim=False, several=isinstance(required(kind), ListType))
-                value = sequence(hole(required(kind)), behind if quote else optional(behind))
-                read = choice(NULL, value) if may_be_null(kind) else value
-                return sequence(*start, read, Literal("\n"), then)
+                return sequence(*start, self._decided(kind, quote), Literal("\n"), then)
             case Return():
                 return sequence(*start, self._value(self.program.result), Literal("\n"), self.answer)
             case Deny(text=message) | Escalate(text=message):
                 return sequence(*start, hole(StringType(), message), Literal("\n"), Rule("end"))
+
+    def _decided(self, kind: Type, quote: Quoting | None) -> Node:
+        is_list = isinstance(required(kind), ListType)
+        behind = quotes(None, self.rules, most=(LIST_ITEMS if quote else QUOTES) if is_list else 1)
+        if quote is None:
+            return sequence(hole(kind), optional(behind))
+        return choice(*unquoted(kind), sequence(hole(required(kind), at_least=1), behind))
 
     def _value(self, kind: Type) -> Node:
         before = {

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Final
-from unicodedata import normalize
 
-from guard.dialect.holes import QUOTE, QUOTES, quoted
+from guard.dialect.holes import NO_ITEMS, NULL, QUOTE, quoted
 from guard.dialect.tree import Literal, Node, Repeat, Rule, choice, sequence
 from guard.dialect.tree import Sequence as Parts
+from guard.procedure.lattice import may_be_null, required
+from guard.procedure.normal import normal
+from guard.procedure.types import ListType, Type
 
 MAX_WORDS: Final = 600  # of all sources; longer ones are quoted freely and the checker looks them up
+MAX_CHARACTERS: Final = 40 * MAX_WORDS  # of all sources, so that no long one is taken apart in vain
 
 _WORD = re.compile(r"(\s*)(\w+|[^\w\s])")
 _QUOTE = re.compile(r"q[0-9a-f]{8}")
@@ -23,23 +26,36 @@ def is_quote(name: str) -> bool:
     return _QUOTE.fullmatch(name) is not None
 
 
-def quotes(
-    sources: Sequence[tuple[str, str]], rules: dict[str, Node], *, verbatim: bool, several: bool
-) -> Node:
-    """Give what may stand behind a decided value: one quote, or `several`, each behind `<-`.
+def quotes(texts: Sequence[str] | None, rules: dict[str, Node], *, most: int) -> Node:
+    """Give what may stand behind a decided value: one quote, or up to so many, each behind `<-`.
 
-    With `verbatim` a quote is a run of words of one of the sources, in rules that are added to `rules`:
-    one a word, so that the grammar stays as long as the sources. All who quote the same share them.
+    Of `texts` a quote is a run of words of one of them, in rules that are added to `rules`: one a word, so
+    that the grammar stays as long as the texts. All who quote the same share them. None: a quote is any text.
     """
-    quote = _verbatim([text for _, text in sources], rules) if verbatim else QUOTE
+    quote = QUOTE if texts is None else _verbatim(texts, rules)
     one = sequence(Literal(" <- "), quote)
-    return Repeat(one, 1, QUOTES) if several else one
+    return Repeat(one, 1, most) if most > 1 else one
+
+
+def unquoted(kind: Type) -> Iterator[Node]:
+    """Give what stands without a quote where one is asked for: where there is nothing, nothing is quoted."""
+    if may_be_null(kind):
+        yield NULL
+    if isinstance(required(kind), ListType):
+        yield NO_ITEMS
+
+
+def are_short(texts: Sequence[str]) -> bool:
+    """Whether texts are short enough to be taken apart for a grammar, and there is something in them."""
+    if sum(map(len, texts)) > MAX_CHARACTERS:
+        return False
+    return 0 < sum(len(_WORD.findall(text)) for text in texts) <= MAX_WORDS
 
 
 def _verbatim(texts: Sequence[str], rules: dict[str, Node]) -> Node:
-    words = [_words(text) for text in texts]
-    if not 0 < sum(map(len, words)) <= MAX_WORDS:
+    if not are_short(texts):
         return QUOTE
+    words = [_words(text) for text in texts]
     name = f"q{sha256(repr(words).encode()).hexdigest()[:8]}"
     if name not in rules:
         starts = [start for index, run in enumerate(words) for start in _run(run, f"{name}x{index}", rules)]
@@ -49,7 +65,7 @@ def _verbatim(texts: Sequence[str], rules: dict[str, Node]) -> Node:
 
 def _words(text: str) -> list[tuple[str, str]]:
     """Split a text into words and marks as a quote spells them, each with the blank in front of it."""
-    found = _WORD.findall(normalize("NFC", text))
+    found = _WORD.findall(normal(text))
     return [(" " if blank else "", quoted(word)[1:-1]) for blank, word in found]
 
 

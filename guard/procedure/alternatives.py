@@ -64,7 +64,7 @@ def _choice(known: EnumType, left: EnumType) -> Decision:
     def admissible(value: Value) -> str | None:
         return conforms(value, left)
 
-    return Decision(type=known, sources=(), quote=False, admissible=admissible)
+    return Decision(type=known, sources=(), quote=None, admissible=admissible)
 
 
 # --- what may be in an alternative ----------------------------------------------------------------

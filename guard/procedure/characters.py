@@ -6,6 +6,7 @@ import re
 import unicodedata
 from typing import Final
 
+from guard.procedure.normal import normal
 from guard.source import Span
 
 _OPERATORS: Final = {
@@ -90,7 +91,7 @@ def _word(line: str, column: int) -> tuple[Span, str, str]:
     words = (match for match in _WORD.finditer(line) if match.start() <= column < match.end())
     match = next(words)
     word = match[0]
-    plain = unicodedata.normalize("NFKD", word.translate(_PLAIN)).encode("ascii", "ignore").decode()
+    plain = normal(word.translate(_PLAIN), "NFKD").encode("ascii", "ignore").decode()
     what = "a number is made of the digits 0 to 9"
     if not word[0].isdigit():
         what = "a name is made of a to z, A to Z, 0 to 9 and _"

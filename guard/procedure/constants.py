@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from guard.procedure import dates
 from guard.procedure.faults import Faults, quoted
 from guard.procedure.nodes import Literal
+from guard.procedure.normal import normal
 from guard.procedure.types import DatetimeType, DateType, DecimalType, IntType, PercentType, StringType
 from guard.source import Span
 
@@ -118,4 +118,4 @@ def unescaped(token: Token, faults: Faults) -> str:
     if any("\ud800" <= char <= "\udfff" for char in text):
         faults(at, "a string holds half of a surrogate pair", r"write the character itself")
         return ""
-    return unicodedata.normalize("NFC", text)
+    return normal(text)

@@ -42,6 +42,8 @@ def _meet(one: Cell, other: Cell, whole: bool) -> bool:
     match one, other:
         case (AnyCell(), _) | (_, AnyCell()):
             return True
+        case ValuesCell(ours), ValuesCell(theirs):
+            return not {value.value for value in ours}.isdisjoint(value.value for value in theirs)
         case ValuesCell(values), _:
             return any(_takes(other, value.value) for value in values)
         case _, ValuesCell(values):

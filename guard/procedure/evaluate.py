@@ -14,7 +14,7 @@ from typing import Any, Final
 from guard.errors import InvalidState
 from guard.procedure.dates import between
 from guard.procedure.expected import UNKNOWN, Hole, Working
-from guard.procedure.expression import infer
+from guard.procedure.expression import inference
 from guard.procedure.functions import arithmetic, shift
 from guard.procedure.lattice import is_time, required
 from guard.procedure.library import FUNCTIONS
@@ -120,7 +120,7 @@ def call_shown(name: str, arguments: Sequence[Compiled]) -> tuple[Part, ...]:
 
 def compiled(expr: Expr, scope: Scope) -> Compiled:
     """Compile an expression that `infer` has no complaint about."""
-    return _Compiler(scope, frozenset()).of(expr)
+    return _Compiler(scope, frozenset(), inference(_no_problems)).of(expr)
 
 
 def _no_problems(span: Span, message: str, help: str) -> None:  # noqa: A002, ARG001
@@ -131,6 +131,7 @@ def _no_problems(span: Span, message: str, help: str) -> None:  # noqa: A002, AR
 class _Compiler:
     scope: Scope
     bound: frozenset[str]  # variables of the aggregates around
+    infer: Callable[[Expr, Scope], Type | None]
 
     def of(self, expr: Expr) -> Compiled:
         match expr:
@@ -181,7 +182,7 @@ class _Compiler:
         return Compiled(expr, self._type(expr), evaluate, parts, parts)
 
     def _type(self, expr: Expr) -> Type:
-        found = infer(expr, self.scope, _no_problems)
+        found = self.infer(expr, self.scope)
         if found is None:
             raise InvalidState(f"an expression without a type was compiled: {text(expr)}")
         return found
@@ -376,7 +377,8 @@ class _Compiler:
     def _aggregate(self, expr: Aggregate) -> Compiled:
         items = self.of(expr.items)
         assert isinstance(items.type, ListType)
-        inner = _Compiler(self.scope.bind(expr.variable, items.type.item), self.bound | {expr.variable})
+        around = self.bound | {expr.variable}
+        inner = _Compiler(self.scope.bind(expr.variable, items.type.item), around, self.infer)
         told = inner.scope if expr.condition is None else inner.scope.where(expr.condition, holds=True)
         term = replace(inner, scope=told).of(expr.term)
         condition = None if expr.condition is None else inner.of(expr.condition).evaluate

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final, Protocol
 
-from guard.procedure.model import StepKind
+from guard.procedure.model import Quoting, StepKind
 from guard.procedure.types import Type, Value
 
 
@@ -87,7 +87,7 @@ class Cell:
 class Decision:
     """What bounds a value that the model decides.
 
-    `sources` are (name, text) pairs that a quote may come from; `quote` says that one is required.
+    `sources` are (name, text) pairs that a quote may come from; `quote` says which is required, if any.
     `admissible` returns None for a value that may stand, else why it may not (type, range,
     enumeration, `where`), in the words of a violation's `expected`. `at_most` is how many items a list
     may have, where a loop over it sets a bound.
@@ -95,7 +95,7 @@ class Decision:
 
     type: Type
     sources: tuple[tuple[str, str], ...]
-    quote: bool
+    quote: Quoting | None
     admissible: Callable[[Value], str | None]
     at_most: int | None = None
 

@@ -91,6 +91,14 @@ def infer(expr: Expr, scope: Scope, problems: Problems) -> Type | None:
     return _Inference(problems).of(expr, scope)
 
 
+def inference(problems: Problems) -> Callable[[Expr, Scope], Type | None]:
+    """Give a function that does as `infer`, for one expression and the parts of it.
+
+    It remembers what it has found of a part, so that asking for each of them takes no longer than for all.
+    """
+    return _Inference(problems).of
+
+
 def conversions(expr: Expr, scope: Scope) -> dict[Span, Fraction]:
     """Say what the conversions of an expression that has a type multiply by, each by its place."""
     inference = _Inference(lambda *_: None)
@@ -102,8 +110,17 @@ def conversions(expr: Expr, scope: Scope) -> dict[Span, Fraction]:
 class _Inference:
     problems: Problems
     shares: dict[Span, Fraction] = field(default_factory=dict)  # of the conversions, by their places
+    # By what was asked for, which is kept so that no other one is taken for it.
+    found: dict[tuple[int, int], tuple[Expr, Scope, Type | None]] = field(default_factory=dict)
 
     def of(self, expr: Expr, scope: Scope) -> Type | None:
+        key = id(expr), id(scope)
+        known = self.found.get(key)
+        if known is None:
+            known = self.found[key] = (expr, scope, self._type_of(expr, scope))
+        return known[2]
+
+    def _type_of(self, expr: Expr, scope: Scope) -> Type | None:
         match expr:
             case Literal(str(value), StringType()):
                 return EnumType((value,))  # fits every string type and every enumeration that has it

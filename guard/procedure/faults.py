@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from guard.source import Source, Span
 
 CUT: Final = 40
+MOST_ERRORS: Final = 100  # of one text, twice as many as are ever told
+COMPARED: Final = 1_000  # words of which the one that was meant is sought; of more, only those
+ALIKE: Final = 2  # characters by which their lengths may differ
 
 # Stands for a name in lines that the reader had to replace. It can occur in no text.
 MENDED: Final = "?"
@@ -21,15 +25,25 @@ MENDED: Final = "?"
 _CALL: Final = re.compile(r"(\w+)\s*\(")
 
 
+class EnoughError(Exception):
+    """A text has so many errors that no more are sought. `problems` are those that were found."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
 class Faults:
     """Problems of one text, in the order they were found; calling it adds an error.
 
+    Raises `EnoughError` where there are more errors than an author could ever be told of at once.
     `doubtful` names stand in lines that could not be read: nothing is said of calls by these names.
     """
 
     def __init__(self, source: Source, doubtful: frozenset[str] = frozenset()) -> None:
         self.source, self.doubtful = source, doubtful
         self.problems: list[Problem] = []
+        self._errors = 0
         self._found: set[Problem] = set()  # the same, to look them up: a file may have very many
 
     def __call__(self, span: Span, message: str, help: str = "") -> None:  # noqa: A002 (the field's name)
@@ -47,6 +61,9 @@ class Faults:
         if problem not in self._found:
             self._found.add(problem)
             self.problems.append(problem)
+            self._errors += severity == "error"
+            if self._errors >= MOST_ERRORS:
+                raise EnoughError(self.problems)
 
     def join(self, others: Faults) -> None:
         """Take over the problems of others, but for places that have an error already."""
@@ -63,8 +80,11 @@ def quoted(text: str) -> str:
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """Find the one of some words that was probably meant."""
-    candidates = sorted(set(words) - {word})
-    folded = {candidate.lower(): candidate for candidate in candidates}
+    candidates = set(words) - {word}
+    if len(candidates) > COMPARED:
+        alike = (one for one in candidates if one[:1] == word[:1] and abs(len(one) - len(word)) <= ALIKE)
+        candidates = set(nsmallest(COMPARED, alike))
+    folded = {candidate.lower(): candidate for candidate in sorted(candidates)}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     if near:
         return folded[near[0]]
@@ -74,11 +94,11 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 def suggestion(word: str, words: Iterable[str]) -> str:
     """`did you mean 'lines'?`, or which words there are, or nothing where there are none."""
-    known = sorted(set(words) - {MENDED})
+    known = set(words) - {MENDED}
     near = nearest(word, known)
     if near is not None:
         return f"did you mean {near!r}?"
     if not known:
         return ""
-    listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+    listed = ", ".join(nsmallest(12, known)) + (", ..." if len(known) > 12 else "")
     return f"known here: {listed}"

@@ -61,6 +61,13 @@ class _Flow:
     loops: list[str] = field(default_factory=list)  # the items of the loops around
     tries: int = 0  # how many alternatives are around
     used: set[str] = field(default_factory=set)
+    givers: dict[str, list[Step]] = field(default_factory=dict)  # the steps that give each name a value
+
+    def __post_init__(self) -> None:
+        for step in walk(self.procedure.body):
+            name = given_name(step)
+            if name is not None:
+                self.givers.setdefault(name, []).append(step)
 
     @property
     def inputs(self) -> set[str]:
@@ -204,7 +211,7 @@ class _Flow:
         self.used.add(name)
         if name in bound:
             return
-        if steps := [step for step in walk(self.procedure.body) if name == given_name(step)]:
+        if steps := self.givers.get(name):
             self._unbound(name, at, steps)
 
     def _unbound(self, name: str, at: Span, steps: list[Step]) -> None:

@@ -151,7 +151,12 @@ def join(left: Type, right: Type) -> Type | None:
 
 
 def join_all(types: list[Type]) -> Type | None:
-    """Give the join of one or more types."""
+    """Give the join of one or more types; options are put together at once, since there may be many."""
+    listed = [type for type in types if isinstance(type, EnumType)]  # noqa: A001
+    if len(listed) > 1:
+        options = dict.fromkeys(option for enum in listed for option in enum.options)
+        others = [type for type in types if not isinstance(type, EnumType)]  # noqa: A001
+        types = [EnumType(tuple(options)), *others]
     joined: Type | None = types[0]
     for type in types[1:]:  # noqa: A001
         joined = None if joined is None else join(joined, type)

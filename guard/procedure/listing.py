@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from guard.procedure import wording
 from guard.procedure.clock import zone_of
@@ -34,6 +35,7 @@ from guard.procedure.model import (
     OneOf,
     Parameter,
     Procedure,
+    Quoting,
     RangeCell,
     Require,
     Return,
@@ -177,9 +179,12 @@ def _rounding(step: Assign | Return) -> str:
     return f" to {step.places}" + (f" {step.rounding.value}" if step.rounding is not None else "")
 
 
+_QUOTED: Final = {None: "", Quoting.SUPPORTING: ", quoted", Quoting.LOOSE: ", quoted loosely"}
+
+
 def _decided(step: Extract | Judge) -> str:
     where = f", where {text(step.where)}" if step.where is not None else ""
-    quoted = ", quoted" if step.quote else ""
+    quoted = _QUOTED[step.quote]
     question = f": {_quoted(step.question)}" if isinstance(step, Judge) else ""
     return f"{step.target}: {type_text(step.type)} from {', '.join(step.sources)}{where}{quoted}{question}"
 

@@ -14,7 +14,7 @@ from guard.procedure.compile import compile_program
 from guard.procedure.doubt import Doubt
 from guard.procedure.execute import Program, reference
 from guard.procedure.expected import EndKind
-from guard.procedure.faults import Faults, quoted
+from guard.procedure.faults import EnoughError, Faults, quoted
 from guard.procedure.imports import MAX_CHAIN, MAX_FILES, Files, Imported, chain, resolved, text_of
 from guard.procedure.losses import Losses
 from guard.procedure.plainly import plainly
@@ -152,10 +152,13 @@ class _Loading:
         self.chain.pop()
         faults.doubtful = unit.doubtful
         # Where a file is missing, every name that is not known may be one of its.
-        module = None if imported is None else build(reading.tree, faults, imported)
-        unit.problems += faults.problems
-        if module is not None:
-            self._judge(unit, module, reading)
+        try:
+            module = None if imported is None else build(reading.tree, faults, imported)
+            unit.problems += faults.problems
+            if module is not None:
+                self._judge(unit, module, reading)
+        except EnoughError as enough:
+            unit.problems += [problem for problem in enough.problems if problem not in unit.problems]
         self.finished.append(unit)
         return unit
 

@@ -13,8 +13,9 @@ from guard.procedure import constants
 from guard.procedure.dates import UNITS
 from guard.procedure.faults import Faults, nearest
 from guard.procedure.nodes import Literal
+from guard.procedure.numbers import DIGITS
 from guard.procedure.types import DecimalType, EnumType, IntType, Unit
-from guard.procedure.units import base_unit, named_unit, times, unit_of, with_unit
+from guard.procedure.units import MOST_POWERS, base_unit, is_small, named_unit, times, unit_of, with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,16 @@ class Measures:
             self.faults(read.at, "a unit is some amount of another, not none", "write what one of it is")
             return None
         base = self.of(_tree(of[0])) if of else None
-        return None if of and base is None else named_unit(name, Fraction(read.value), base)
+        made = None if of and base is None else named_unit(name, Fraction(read.value), base)
+        if made is None or is_small(made):
+            return made
+        self.faults(
+            read.at,
+            f"a unit comes to at most {MOST_POWERS} factors of units that are declared by themselves, and to "
+            f"{DIGITS} digits of them",
+            "declare it of a larger or smaller one",
+        )
+        return None
 
     def one(self, word: Token) -> Literal | None:
         """Report the name of a unit where a value should stand and read it as one of it; None for others."""
@@ -83,6 +93,13 @@ class Measures:
         first, *below = [node] if node.data == "names" else node.children
         words = [*((word, 1) for word in _tree(first).children), *((word, -1) for word in below)]
         found: Unit | None = None
+        if len(words) > MOST_POWERS:
+            self.faults(
+                constants.place(_token(words[MOST_POWERS][0])),
+                f"a unit has at most {MOST_POWERS} factors",
+                "leave some out",
+            )
+            return None
         for word, power in words:
             one = self.units.get(str(word))
             if one is None:

@@ -103,23 +103,30 @@ class Say:
     at: Span = place()
 
 
+class Quoting(StrEnum):
+    """What the words are to do that a model quotes for a value."""
+
+    SUPPORTING = "supporting"  # say the value
+    LOOSE = "loosely"  # stand in the source
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """`extract target: type from sources [where condition] [quote]`: the model reads."""
+    """`extract target: type from sources [where condition] [quote [loosely]]`: the model reads."""
 
     number: str
     target: str
     type: Type
     sources: tuple[str, ...]
     where: Expr | None = None
-    quote: bool = False
+    quote: Quoting | None = None
     label: str | None = None
     at: Span = place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """`judge target: type from sources asking question [where ...] [quote]`: the model decides."""
+    """`judge target: type from sources asking question [where ...] [quote [loosely]]`: the model decides."""
 
     number: str
     target: str
@@ -127,7 +134,7 @@ class Judge:
     sources: tuple[str, ...]
     question: str
     where: Expr | None = None
-    quote: bool = False
+    quote: Quoting | None = None
     label: str | None = None
     at: Span = place()
 

@@ -24,6 +24,7 @@ from guard.procedure.model import (
     Judge,
     Next,
     OneOf,
+    Quoting,
     Require,
     Return,
     Step,
@@ -201,9 +202,10 @@ class Statements:
             at=_head(node, sources),
         )
 
-    def _clauses(self, node: Node, clauses: list[Node]) -> tuple[Expr | None, bool, str]:
+    def _clauses(self, node: Node, clauses: list[Node]) -> tuple[Expr | None, Quoting | None, str]:
         where: Expr | None = None
-        quote, question = False, ""
+        quote: Quoting | None = None
+        question = ""
         seen: set[str] = set()
         for clause in clauses:
             kind = str(clause.data)
@@ -215,7 +217,7 @@ class Statements:
                 case "where":
                     where = self.terms.expression(clause.children[0])
                 case "quote":
-                    quote = True
+                    quote = Quoting.LOOSE if clause.children else Quoting.SUPPORTING
                 case _:
                     question = self._question(node, token(clause.children[0]))
         if node.data == "judge" and "asking" not in seen:

@@ -15,7 +15,7 @@ from guard.procedure.cells import Body
 from guard.procedure.evaluate import Compiled
 from guard.procedure.expected import UNKNOWN, Cell, Decision, Ending, EndKind, Expected, Pick, Ready, Unknown
 from guard.procedure.functions import EvaluationError
-from guard.procedure.model import StepKind
+from guard.procedure.model import Quoting, StepKind
 from guard.procedure.passes import Env, TooMuchError
 from guard.procedure.plain import LEAST, MOST, TRUTH
 from guard.procedure.text import text
@@ -178,7 +178,7 @@ class DecideStep:
     target: str
     type: Type
     sources: tuple[str, ...]
-    quote: bool
+    quote: Quoting | None
     where: Compiled | None
     limits: tuple[tuple[tuple[str, ...], int], ...]
 

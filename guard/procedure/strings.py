@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from unicodedata import normalize
 
 from guard.procedure.functions import EvaluationError, Function
 from guard.procedure.lattice import is_number, is_string, is_time, join
 from guard.procedure.lists import capped, joined_lists, key_of, within
 from guard.procedure.nodes import Expr
+from guard.procedure.normal import normal
 from guard.procedure.numbers import Unspellable, parse_number, round_to
 from guard.procedure.types import (
     BoolType,
@@ -31,7 +31,7 @@ Apply = Callable[[Sequence[Any], Rounding], Value]
 def _short(text: str) -> str:
     """Pass a string on in Unicode's form NFC unless it has grown too long. Raises `EvaluationError`."""
     if len(text) <= STRING_LENGTH:
-        text = normalize("NFC", text)
+        text = normal(text)
     if len(text) > STRING_LENGTH:
         raise EvaluationError(f"a string of more than {STRING_LENGTH:,} characters arose")
     return text

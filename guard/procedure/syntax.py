@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from guard.errors import Problem
 
 MAX_SIZE: Final = 1_000_000  # characters
-MAX_WORDS: Final = 200_000
+MAX_LINES: Final = 20_000
+MAX_WORDS: Final = 50_000
 MAX_DEPTH: Final = 50  # blocks and brackets one within the other
 MAX_PROBLEMS: Final = 20
 
@@ -126,6 +127,12 @@ def read(source: Source) -> Reading:
             help="split it into several files",
         )
         return Reading(None, [problem], [], frozenset())
+    lines = source.text.count("\n")
+    if lines > MAX_LINES:
+        limit = f"a file has at most {MAX_LINES:,} lines, this one has {lines:,}"
+        return Reading(
+            None, [source.problem(Span(0, 0), limit, help="split it into several files")], [], frozenset()
+        )
     tokens, excess = _words(source.text + "\n")
     if excess is not None:
         return Reading(None, [source.problem(*excess[:2], help=excess[2])], [], frozenset())

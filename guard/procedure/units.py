@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from guard.procedure.numbers import LIMIT
 from guard.procedure.types import (
     DecimalType,
     FieldType,
@@ -22,6 +23,8 @@ from guard.procedure.types import (
 if TYPE_CHECKING:
     from guard.procedure.model import Table
 
+MOST_POWERS: Final = 20  # of the units in one
+
 Powers = tuple[tuple[str, int], ...]
 
 
@@ -36,6 +39,12 @@ def named_unit(name: str, amount: Fraction, of: Unit | None) -> Unit:
         return Unit(((name, 1),), (), amount.as_integer_ratio(), ())
     factor = amount * Fraction(*of.factor)
     return Unit((), ((name, 1),), factor.as_integer_ratio(), of.base)
+
+
+def is_small(unit: Unit) -> bool:
+    """Whether a unit can be reckoned with: of few powers, and of an amount that can be written."""
+    powers = sum(abs(exponent) for _, exponent in unit.base)
+    return powers <= MOST_POWERS and all(number < LIMIT for number in unit.factor)
 
 
 def times(left: Unit | None, right: Unit | None, power: int = 1) -> Unit | None:

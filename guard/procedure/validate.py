@@ -12,7 +12,7 @@ from guard.procedure.clock import check_clock
 from guard.procedure.decimals import Examples
 from guard.procedure.doubt import CERTAIN, MYSTERY, Doubt, is_certain, is_known
 from guard.procedure.examples import check_default, check_example
-from guard.procedure.expression import infer
+from guard.procedure.expression import infer, inference
 from guard.procedure.faults import Faults, suggestion
 from guard.procedure.flow import check_flow
 from guard.procedure.lattice import is_number, kind_text, may_be_null, required, takes, too_precise, type_text
@@ -352,18 +352,19 @@ class _Procedure:
 
     def _percents(self, expression: Expr) -> None:
         """Warn of `100 + 5%`, which is 100.05."""
+        types = inference(_Quiet())
         for part in within(expression):
             match part:
                 case Arithmetic(op="+" | "-" as op, left=left, right=right):
-                    self._added_percent(part, op, left, right)
+                    kinds = [types(side, self.scope) for side in (left, right)]
+                    self._added_percent(part, op, kinds)
                 case _:
                     pass
 
-    def _added_percent(self, whole: Arithmetic, op: str, left: Expr, right: Expr) -> None:
+    def _added_percent(self, whole: Arithmetic, op: str, kinds: list[Type | None]) -> None:
+        left, right = whole.left, whole.right
         if isinstance(left, Literal) and left.value == 1:
             return
-        quiet = _Quiet()
-        kinds = [infer(side, self.scope, quiet) for side in (left, right)]
         if (
             not isinstance(kinds[1], PercentType)
             or isinstance(kinds[0], PercentType)

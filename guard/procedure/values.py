@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final, TypeGuard
-from unicodedata import normalize
 
 from guard.procedure.dates import is_date, kept, parse_date, parse_moment, spelled
+from guard.procedure.normal import normal
 from guard.procedure.numbers import (
     DIGITS,
     LIMIT,
@@ -146,7 +146,7 @@ def equal(left: Value, right: Value) -> bool:
         case (datetime(), datetime()):
             return left == right and left.utcoffset() == right.utcoffset()
         case (str(), str()):
-            return left == right or normalize("NFC", left) == normalize("NFC", right)
+            return left == right or normal(left) == normal(right)
         case (tuple(), tuple()):
             return len(left) == len(right) and all(map(equal, left, right))
         case (dict(), dict()):
@@ -234,7 +234,7 @@ def _scalar_misfit(value: Value, type: Type) -> str | None:  # noqa: A002
             return None
         case StringType() | TextType() if isinstance(value, str):
             return _bad_string(value, type)
-        case EnumType(options) if isinstance(value, str) and normalize("NFC", value) in options:
+        case EnumType(options) if isinstance(value, str) and normal(value) in options:
             return None
         case NullType() if value is NULL:
             return None
@@ -279,7 +279,7 @@ def coerce(value: Value, type: Type) -> Value | None:  # noqa: A002
         case DatetimeType():
             return value if isinstance(value, datetime) else None
         case StringType() | TextType() | EnumType():
-            return normalize("NFC", value) if isinstance(value, str) else None
+            return normal(value) if isinstance(value, str) else None
         case NothingType():
             return None
         case ListType(item):

@@ -23,7 +23,6 @@ from guard.run.messages import Message, Target
 from guard.run.policy import Policy, damped
 from guard.run.run import Job
 from guard.trace import prompt
-from guard.wire.body import values_in
 from guard.wire.chat import ChatRequest, parse_request, text_of
 from guard.wire.conversation import sent_on
 from guard.wire.fields import forwarded
@@ -286,8 +285,7 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
     check_format(_response_format(request), program.result, content)
     given = dict(request.stepguard.inputs) if request.stepguard else {}
     above = _last_message(program, request, given)
-    if values_in(body, program.extent.passes) > program.extent.passes:
-        _require_few(given, program.extent.passes)
+    _require_few(given, program.extent.passes)
     inputs = program.accept({**given, **above}, moment)
     _require_short(program, inputs)
     return Bound(

@@ -163,6 +163,7 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     begun = exchange.elapsed
     choice = choose(service, caller, read_object(body))
     require_passing(service, choice, _path(exchange))
+    await asyncio.sleep(0)  # a long body is read twice, and others have their turn in between
     exchange.procedure = choice.procedure
     if observes(service, choice):
         passage = endpoint.passage(exchange, body)
@@ -173,6 +174,7 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
         await _pass(endpoint, exchange, caller, unbound.upstream, unbound.body)
         return
     bound = bind(service, choice, body, read_clock())
+    await asyncio.sleep(0)
     service.observer.overhead(Stage.BIND, exchange.elapsed - begun)
     await deliver(service, exchange, caller, bound)
 

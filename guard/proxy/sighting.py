@@ -120,6 +120,7 @@ class Conclusion:
             expected=len(classes),
             verified=count[StepClass.VERIFIED],
             model_decided=count[StepClass.MODEL_DECIDED],
+            supported=self.found.supported if self.found is not None else 0,
             missing=count[StepClass.MISSING],
         )
         return Finish(

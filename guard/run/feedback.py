@@ -22,7 +22,7 @@ _ADVICE: Final[Mapping[Kind, str]] = {
     Kind.WRONG_VALUE: "The value was not what the expression gives. Compute it again.",
     Kind.WRONG_BRANCH: "The condition was not decided right. Compare its values again.",
     Kind.INADMISSIBLE_VALUE: "The value is not one that this step allows. Mind its type and its bounds.",
-    Kind.UNGROUNDED_VALUE: "The quote is not in the text. Copy it word for word.",
+    Kind.UNGROUNDED_VALUE: "The quote is not in the text, or does not say the value. Copy the words that do.",
     Kind.WRONG_CALL: "The call was not the step's.",
     Kind.UNCONFIRMED_CALL: "The call was not confirmed.",
     Kind.PREMATURE_ANSWER: "The answer came before its turn. Write all the steps before it first.",

@@ -88,6 +88,7 @@ class Progress:
         return StepCounts(
             expected=expected,
             missing=None if expected is None else expected - len(self.lines),
+            supported=sum(line.step.supported for line in self.lines),
             **{
                 step_class.value: classes[step_class]
                 for step_class in StepClass
@@ -173,7 +174,7 @@ class Progress:
 
     def open_frame(self) -> None:
         """Write the opening line unless it is there."""
-        if not self.verified:
+        if not self.checker.begun:
             self._framed = True
             self.checker.feed(self.begin)
 

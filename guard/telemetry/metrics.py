@@ -24,6 +24,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from guard.check.report import StepCounts
 from guard.check.verdict import Judgement, Kind, Violation
 from guard.dialect.line import Level
 from guard.procedure.model import StepKind
@@ -66,6 +67,7 @@ STOPPED: Final = frozenset({Outcome.ERROR, Outcome.CANCELLED})
 TOKEN_TYPES: Final = ("input", "output")
 LOOSENED: Final = (Level.OPERANDS, Level.SHAPE, Level.NONE)
 VOTES: Final = ("agreed", "outvoted")
+SUPPORT: Final = ("supported", "unsupported")
 DISPOSITIONS: Final = ("delivered", "discarded")
 SOURCES: Final = ("reported", "estimated")
 SPARED: Final = ("breaker", "budget")  # why an upstream was not asked
@@ -111,6 +113,7 @@ class _Procedure:
         self.steps = _Children(
             metrics.steps, name, (*enforced, *product(sorted(set(kinds)), UNFORCED, MODES[1:]))
         )
+        self.decisions = _Children(metrics.decisions, name, product(SUPPORT if kinds else (), modes))
         self.violations = _Children(metrics.violations, name, product(Kind, blamed, modes))
         self.observed = _Children(metrics.observed, name, product(Observed) if kinds else ())
         self.answers = _Children(metrics.answers, name, product(ANSWERS) if kinds else ())
@@ -121,6 +124,11 @@ class _Procedure:
         self.saved = metrics.saved.labels(name)
         self.duration = metrics.duration.labels(name)
         self.first_step = metrics.first_step.labels(name)
+
+    def count_decisions(self, steps: StepCounts, mode: str) -> None:
+        """Count the steps that the model decided."""
+        self.decisions["supported", mode].inc(steps.supported)
+        self.decisions["unsupported", mode].inc(steps.unsupported)
 
 
 class Metrics(Observer):
@@ -178,6 +186,13 @@ class Metrics(Observer):
             "procedure",
             "step_kind",
             "verdict",
+            "mode",
+        )
+        self.decisions = self._counter(
+            "stepguard_decisions",
+            "Steps of finished runs that the model decided, by whether its quotes had to say the value.",
+            "procedure",
+            "support",
             "mode",
         )
         self.violations = self._counter(
@@ -433,6 +448,7 @@ class _RunMetrics(RunObserver):
         for (kind, how), count in tally.items():
             if count and not (how is StepClass.MISSING and command.outcome in STOPPED):
                 self._procedure.steps[kind, how, "enforce"].inc(count)
+        self._procedure.count_decisions(command.steps, "enforce")
 
     def _kind(self, path: str) -> str:
         return self._kinds.get(PASSES.sub("", path), NO_STEP)
@@ -463,3 +479,4 @@ class _ObservedMetrics(RunObserver):
         for path, how in command.classes.items():
             kind = self._kinds.get(PASSES.sub("", path), NO_STEP)
             self._procedure.steps[kind, how, "observe"].inc()
+        self._procedure.count_decisions(command.steps, "observe")

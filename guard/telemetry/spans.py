@@ -264,6 +264,8 @@ def _finish_attributes(command: Finish) -> Attributes:
             "stepguard.steps.verified": steps.verified,
             "stepguard.steps.scaffolded": steps.scaffolded,
             "stepguard.steps.model_decided": steps.model_decided,
+            "stepguard.steps.supported": steps.supported,
+            "stepguard.steps.unsupported": steps.unsupported,
             "stepguard.steps.repaired": steps.repaired,
             "stepguard.steps.computed": steps.computed,
             "stepguard.steps.missing": steps.missing,

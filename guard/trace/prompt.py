@@ -7,20 +7,19 @@ where it is shown, none where the same is said in a sentence or stands in front 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from guard.procedure.compile import head
 from guard.procedure.execute import Program, reference
-from guard.procedure.expected import Expected, Form
-from guard.procedure.lattice import holds_null, may_be_null
+from guard.procedure.expected import Form
+from guard.procedure.lattice import holds_null, may_be_null, required
 from guard.procedure.listing import walk
-from guard.procedure.model import AnyOrder, Extract, If, Judge, OneOf, Step, StepKind, While
-from guard.procedure.types import NULL, ListType, OptionalType, RecordType, TextType, Type, Value
+from guard.procedure.model import AnyOrder, Extract, If, Judge, OneOf, Quoting, Step, StepKind, While
+from guard.procedure.types import ListType, TextType, Type, Value
 from guard.procedure.units import counts
 from guard.procedure.values import spell
-from guard.trace.render import begin, default_quotes, end, line
+from guard.trace.render import begin, end, line, supporting_quotes
 
 EXAMPLE_LINES: Final = 40  # of the worked example; more show nothing new
 
@@ -61,6 +60,9 @@ _READ: Final = "A step with `from` has its value from the text: read it there."
 _QUOTE: Final = (
     "Behind such a value write `<-` and the words of the text that say so, "
     "in quotes and exactly as they stand there."
+)
+_QUOTE_EACH: Final = (
+    "Behind a list write such a quote for each of its items, in their order, each with its own `<-`."
 )
 
 _NULL: Final = "Where the text does not say a value whose type ends in `?`, write `null`."
@@ -134,6 +136,8 @@ def _rules(program: Program) -> Iterator[str]:
         yield _READ
     if any(step.quote for step in read):
         yield _QUOTE
+    if any(step.quote is Quoting.SUPPORTING and isinstance(required(step.type), ListType) for step in read):
+        yield _QUOTE_EACH
     if any(counts(step.type) for step in read):
         yield _UNIT
     if any(holds_null(step.type) for step in read):
@@ -170,46 +174,7 @@ def _example(program: Program, inputs: Mapping[str, Value], decisions: Mapping[s
     """A trace on the inputs of an example: lines only, for only a request has a frame."""
     steps, _ = reference(program, inputs, decisions)
     lines = [
-        line(expected, value if expected.decision else None, _quotes(expected, value))
+        line(expected, value if expected.decision else None, supporting_quotes(expected, value))
         for expected, value in steps[:EXAMPLE_LINES]
     ]
     return "\n".join(["Example. For", *_inputs(program, inputs, ()), "", "the lines are", *lines])
-
-
-def _quotes(expected: Expected, value: Value) -> tuple[str, ...]:
-    """Choose a quote that shows what quotes are for: words around the value, where they can be found."""
-    decision = expected.decision
-    if decision is None or not decision.quote or value is NULL:
-        return ()
-    for word in _leaves(value, decision.type):
-        for _, text in decision.sources:
-            found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
-            if found is not None:
-                return (" ".join(_around(text, found.start(), found.end()).split()),)
-    return default_quotes(expected)
-
-
-def _leaves(value: Value, kind: Type) -> Iterator[str]:
-    """The parts of a value as they may stand in a text."""
-    match value, kind:
-        case _, OptionalType(item=item):
-            yield from () if value is NULL else _leaves(value, item)
-        case tuple(), ListType(item=item):
-            for one in value:
-                yield from _leaves(one, item)
-        case dict(), RecordType(fields=fields):
-            for field in fields:
-                yield from _leaves(value[field.name], field.type)
-        case bool() | "", _:
-            pass
-        case str(), _:
-            yield value
-        case _:
-            yield spell(value, kind)
-
-
-def _around(text: str, start: int, end_: int) -> str:
-    """Find the words before and behind a place in a text."""
-    before = re.search(r"(\S+\s+)?\S*$", text[:start])
-    behind = re.match(r"\S*(\s+\w+)?", text[end_:])
-    return (before[0] if before else "") + text[start:end_] + (behind[0] if behind else "")

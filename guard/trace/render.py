@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from guard.errors import InvalidState
-from guard.procedure.expected import Cell, Decision, Expected
+from guard.procedure.expected import Cell, Expected
 from guard.procedure.types import NULL, StringType, Value
 from guard.procedure.values import spell
+from guard.trace.support import opening, quotes_for
 
 HOLE: Final = "…"  # in outlines, where the guard does not know what must stand
-_QUOTED: Final = 200  # characters of a quote that the guard makes itself
 _STRING: Final = StringType()
 
 
@@ -98,33 +98,28 @@ def trace(
 ) -> str:
     """A whole trace. `steps` are those of an execution with their values, `quotes` by step path.
 
-    A decision that needs a quote and is given none quotes the beginning of its first source.
+    A decision that needs a quote and is given none has `supporting_quotes`.
     """
     given = quotes or {}
     lines = [
         line(
             expected,
             value if expected.decision else None,
-            given.get(expected.path, () if value is NULL else default_quotes(expected)),
+            given[expected.path] if expected.path in given else supporting_quotes(expected, value),
         )
         for expected, value in steps
     ]
     return "".join(f"{text}\n" for text in [begin(procedure.name, nonce), *lines, end(nonce)])
 
 
-def default_quotes(expected: Expected) -> tuple[str, ...]:
-    """Quotes that hold for sure, where the step must have one."""
+def supporting_quotes(expected: Expected, value: Value) -> tuple[str, ...]:
+    """Quotes that support a value, where the step must have them; its sources' beginning where none can."""
     decision = expected.decision
-    if decision is None or not decision.quote:
+    if decision is None or not decision.quote or value in (NULL, ()):
         return ()
-    return tuple(_opening(decision))[:1]
-
-
-def _opening(decision: Decision) -> Iterator[str]:
-    for _, text in decision.sources:
-        words = " ".join(text[: 4 * _QUOTED].split())
-        if words:
-            yield words if len(words) <= _QUOTED else words[:_QUOTED].rpartition(" ")[0] or words[:_QUOTED]
+    sources = [text for _, text in decision.sources]
+    found = quotes_for(value, decision.type, sources)
+    return tuple(opening(sources))[:1] if found is None else found
 
 
 def _working(cell: Cell) -> Iterator[str | None]:

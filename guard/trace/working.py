@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import cache
-from unicodedata import normalize
 
 from lark import Token, Tree, UnexpectedInput
 
 from guard.procedure.dates import parse_date, parse_moment, spelled
+from guard.procedure.normal import normal
 from guard.procedure.numbers import parse_number
 from guard.trace.grammar import TooManyWords, lark, nested_too_deep, parse, read_string
 
@@ -100,7 +100,7 @@ class _Forms:
                 return self._negated(operand)
             case "string", [str() as token]:
                 text = read_string(token)
-                return None if text is None else ("string", normalize("NFC", text))
+                return None if text is None else ("string", normal(text))
             case "add" | "multiply", [int() as left, int() as right]:
                 return (data, min(left, right), max(left, right))
             case "field", [str() as name, int() as value]:

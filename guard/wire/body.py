@@ -19,6 +19,7 @@ from guard.wire.lenient import half_in, read_json
 
 MOST_BRACKETS: Final = 20_000  # lists and objects of a body
 MOST_STRINGS: Final = 30_000  # names among them
+MOST_VALUES: Final = 15_000  # of one whose numbers are kept as they are written
 
 GZIP: Final = b"\x1f\x8b"  # how what is compressed begins
 
@@ -86,8 +87,10 @@ class Written(float):
 def read_exactly(body: bytes) -> Any:
     """Give what a body says that `read_body` has read: whole numbers as `int`, all other ones as `Written`.
 
-    Raises `RequestError` where it is nested too deeply.
+    Raises `RequestError` where it has too many values, or is nested too deeply.
     """
+    if values_in(body, MOST_VALUES) > MOST_VALUES:
+        raise _too_many(f"{MOST_VALUES:,} values, which is all that a bound one may have")
     try:
         return json.loads(body, parse_float=Written, parse_int=_whole)
     except RecursionError:

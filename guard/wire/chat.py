@@ -96,8 +96,8 @@ def parse_request(body: bytes, raw: Mapping[str, Any] | None = None) -> ChatRequ
     here. Raises `RequestError`, which names the first field that is wrong.
     """
     read = read_object(body) if raw is None else raw
-    encode(read)  # what cannot be sent on is refused before anything is spent
     exact = read_exactly(body)
+    encode(read)  # what cannot be sent on is refused before anything is spent
     ours = {name: value for name, value in read.items() if name in _READ}
     try:
         return ChatRequest.model_validate({**exact, **ours})

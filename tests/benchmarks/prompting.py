@@ -224,7 +224,12 @@ async def line(upstream: LocalUpstream, asked: Asked, verified: str, place: int,
     """Ask for one line behind right ones and count."""
     expected, value = asked.steps[place]
     stub = render.stub(expected)
-    room = round(len(render.line(expected, value, render.default_quotes(expected))) / CHARACTERS * SPARE) + 8
+    room = (
+        round(
+            len(render.line(expected, value, render.supporting_quotes(expected, value))) / CHARACTERS * SPARE
+        )
+        + 8
+    )
     text = await said(upstream, asked.messages, verified + stub, room)
     checker = Checker(asked.program, asked.inputs, nonce=NONCE, verified=verified)
     heard = checker.feed(f"{stub}{text.partition(chr(10))[0]}\n")

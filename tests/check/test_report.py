@@ -21,7 +21,7 @@ def checked(name: str, *, stop_at_first: bool = False) -> Checker:
 
 def test_a_faithful_trace_has_every_step_in_one_class() -> None:
     steps = report(checked("order: the faithful trace passes")).steps
-    assert steps == StepCounts(expected=14, verified=12, model_decided=2, missing=0)
+    assert steps == StepCounts(expected=14, verified=12, model_decided=2, supported=1, missing=0)
     assert steps.fidelity == 12 / 14
     assert steps.upheld == 1
 
@@ -36,7 +36,14 @@ def test_others_know_how_verified_steps_came_about() -> None:
     }
     steps = report(checked("order: the faithful trace passes"), classes).steps
     assert steps == StepCounts(
-        expected=14, verified=9, model_decided=2, scaffolded=1, repaired=1, computed=1, missing=0
+        expected=14,
+        verified=9,
+        model_decided=2,
+        supported=1,
+        scaffolded=1,
+        repaired=1,
+        computed=1,
+        missing=0,
     )
     assert steps.upheld == 13 / 14
 
@@ -83,6 +90,8 @@ def test_the_report_is_json() -> None:
             "verified": 11,
             "scaffolded": 0,
             "model_decided": 2,
+            "supported": 1,
+            "unsupported": 1,
             "repaired": 0,
             "computed": 0,
             "missing": 1,

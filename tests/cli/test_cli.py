@@ -133,6 +133,8 @@ def test_a_check_as_json_keeps_its_contract(written: Path, capsys: pytest.Captur
         "verified",
         "scaffolded",
         "model_decided",
+        "supported",
+        "unsupported",
         "repaired",
         "computed",
         "missing",

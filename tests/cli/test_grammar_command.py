@@ -150,7 +150,7 @@ def test_a_trace_that_no_checker_takes_leads_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "long.proc"
-    many = ", ".join(["1"] * 900)
+    many = ", ".join(map(str, range(900)))
     file.write_text(
         "procedure long(note: text) -> int\n  extract xs: list of int from note\n  t = sum(x for x in xs)\n"
         f'  return t\n\nexample long\n  note = "a"\n  decide xs = [{many}]\n'

@@ -294,7 +294,7 @@ def test_a_quote_that_is_not_asked_for_may_be_given_or_left_out() -> None:
 def test_lists_are_bounded_by_the_loop_over_them() -> None:
     made = program(EVERYTHING)
     inputs = made.example_inputs or {}
-    item = '{"name": "", "qty": 1, "price": 0.50}'
+    item = '{"name": "", "qty": 2, "price": 3.35}'
     grammar = narrowed(made, inputs, (), 0, tail="1").grammar
     three = f" item_lines = [{item}, {item}, {item}"
     assert_refuses_at(grammar, f'{three}] <- "x', len(three) + 6)

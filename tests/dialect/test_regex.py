@@ -129,7 +129,7 @@ def test_what_refers_to_itself_is_no_expression() -> None:
 @pytest.mark.parametrize("words", [3, 60, 200, MAX_WORDS])
 def test_a_quote_of_a_source_of_many_words_is_an_expression(words: int) -> None:
     rules: dict[str, Node] = {}
-    quote = quotes([("note", "a " * words)], rules, verbatim=True, several=False)
+    quote = quotes(["a " * words], rules, most=1)
     expression = regex(Grammar(quote, rules))
     assert expression is not None
     assert takes(expression, ' <- "a a"')
@@ -139,7 +139,7 @@ def test_a_quote_of_a_source_of_many_words_is_an_expression(words: int) -> None:
 def test_quotes_are_any_text_where_they_would_make_an_expression_too_long() -> None:
     rules: dict[str, Node] = {}
     source = " ".join(f"word{at}" for at in range(20))
-    quote = quotes([("note", source)], rules, verbatim=True, several=False)
+    quote = quotes([source], rules, most=1)
     for most, other in ((5_000, False), (1_000, True)):
         expression = regex(Grammar(sequence(Literal("7"), quote), rules), most=most)
         assert expression is not None

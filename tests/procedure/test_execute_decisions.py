@@ -6,6 +6,7 @@ import pytest
 
 from guard.errors import InvalidState, RequestError
 from guard.procedure.expected import UNKNOWN
+from guard.procedure.model import Quoting
 from guard.procedure.types import Value
 from tests.procedure.executions import ORDER, drive, line, program, run, steps
 
@@ -18,7 +19,11 @@ def test_decisions_come_from_the_model_and_are_bounded() -> None:
     decision = first.decision
     assert decision is not None
     assert (first.head, first.known, first.cells[0].spelling) == ("lines =", False, None)
-    assert (decision.sources, decision.quote, decision.at_most) == ((("note", "a note"),), True, 3)
+    assert (decision.sources, decision.quote, decision.at_most) == (
+        (("note", "a note"),),
+        Quoting.SUPPORTING,
+        3,
+    )
     good: dict[str, Value] = {"name": "hinge", "qty": 2}
     assert decision.admissible(()) is None
     assert decision.admissible((good, good, good)) is None

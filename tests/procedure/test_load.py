@@ -466,7 +466,7 @@ def steps(count: int) -> str:
         ),
         (steps(2001), "a file has at most 2,000 steps"),
         ("x" * 1_000_001, "a file has at most 1,000,000 characters, this one has 1,000,001"),
-        ("= " * 200_001, "a file has at most 200,000 words and signs"),
+        ("= " * 200_001, "a file has at most 50,000 words and signs"),
         (
             body("for i in [1] at most 10001", "  x = i", "return a"),
             "the number of passes is a whole number from 1 to 10,000, found 10001",

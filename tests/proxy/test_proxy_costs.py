@@ -113,7 +113,7 @@ def test_a_run_that_would_be_too_long_is_refused_before_a_token_is_asked_for(ser
     error = refused(service, "pairs", f'{{"xs": {[1] * 50}}}')
     assert error.code == "procedure_limit"
     assert error.http_status == 400
-    assert "more than 2,000 steps (limit `steps`)" in error.message
+    assert "more than 1,000 steps (limit `steps`)" in error.message
     assert bound(service, "pairs", f'{{"xs": {[1] * 20}}}').program.name == "pairs"
     assert bound(service, "pairs", f'{{"xs": {[1] * 50}}}', policy="more").program.name == "pairs"
 
@@ -121,21 +121,21 @@ def test_a_run_that_would_be_too_long_is_refused_before_a_token_is_asked_for(ser
 def test_one_step_that_goes_through_lists_too_often_is_refused_as_well(service: Service) -> None:
     error = refused(service, "sums", f'{{"xs": {[1] * 150}}}')
     assert error.code == "procedure_limit"
-    assert "more than 10,000 times (limit `passes`)" in error.message
-    assert bound(service, "sums", f'{{"xs": {[1] * 60}}}').program.name == "sums"
+    assert "more than 3,000 times (limit `passes`)" in error.message
+    assert bound(service, "sums", f'{{"xs": {[1] * 40}}}').program.name == "sums"
     assert bound(service, "sums", f'{{"xs": {[1] * 150}}}', policy="more").program.name == "sums"
 
 
 def test_inputs_of_too_many_parts_are_refused_before_they_are_read(service: Service) -> None:
-    lines = ", ".join(['{"qty": 1, "price": 1.25}'] * 4_000)
+    lines = ", ".join(['{"qty": 1, "price": 1.25}'] * 2_000)
     error = refused(service, "total", f'{{"lines": [{lines}]}}')
     assert error.code == "procedure_limit"
-    assert "10,000 parts" in error.message
+    assert "3,000 parts" in error.message
 
 
 def test_the_limits_are_those_of_the_policy(service: Service) -> None:
     extents: dict[str, Any] = {
         name: policy.procedures["one"].program.extent for name, policy in service.policies.items()
     }
-    assert (extents["default"].steps, extents["default"].passes) == (2_000, 10_000)
+    assert (extents["default"].steps, extents["default"].passes) == (1_000, 3_000)
     assert (extents["more"].steps, extents["more"].passes) == (100_000, 250_000)

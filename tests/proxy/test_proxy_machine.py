@@ -195,7 +195,8 @@ class Servers(RuleBasedStateMachine):
             return begun, "@end {nonce}\n"
         decision = checker.expected.decision
         value = None if decision is None else DECISIONS[self.procedure][checker.expected.target or ""]
-        return begun, render.line(checker.expected, value, render.default_quotes(checker.expected)) + "\n"
+        quotes = () if value is None else render.supporting_quotes(checker.expected, value)
+        return begun, render.line(checker.expected, value, quotes) + "\n"
 
     # --- what a server may do --------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ procedure sums(x: int, y: int) -> int
 # Two decisions, a branch that hangs on one of them, a record.
 ORDER: Final = """\
 procedure order(note: text) -> { qty: int, total: decimal(2) }
-  extract qty: int from note quote
+  extract qty: int from note quote loosely
     where qty >= 1 and qty <= 50
   judge loyal: bool from note
     asking "Is this a returning customer?"

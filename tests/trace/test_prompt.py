@@ -72,7 +72,8 @@ def test_the_example_is_a_trace_that_passes() -> None:
         ("It is an (old) oak panel, I said", "string", '"oak panel"', "(old) oak panel, I"),
         ('say \\"yes\\" now', "string", '"yes"', 'say "yes" now'),
         ("true or not", "bool", "true", "true or not"),
-        ("of 7 and 8", "list of int", "[9, 8]", "and 8"),
+        ("on 3 May 2026, at noon", "date", "2026-05-03", "on 3 May 2026, at"),
+        ("for one thousand hinges", "int", "1000", "for one thousand hinges"),
     ],
 )
 def test_an_example_quote_is_the_value_and_its_neighbours(
@@ -82,10 +83,19 @@ def test_an_example_quote_is_the_value_and_its_neighbours(
         f"procedure p(t: text) -> bool\n  extract v: {kind} from t quote\n  x = v == v\n  return x\n\n"
         f'example p\n  t = "{note}"\n  decide v = {value}\n'
     )
-    if kind.startswith("list"):
-        text = text.replace("v == v", "len(v) > 0")
     line = example(text)[0]
     assert line.partition(" <- ")[2] == '"{}"'.format(quote.replace('"', '\\"'))
+
+
+def test_an_example_has_a_quote_for_each_item_around_all_of_its_leaves() -> None:
+    text = (
+        "record Line { name: string, qty: int, price: decimal(2) }\n"
+        "procedure p(t: text) -> int\n  extract lines: list of Line from t quote\n  return len(lines)\n\n"
+        'example p\n  t = "Send 4 boxes, that is twelve hinges at 3.35 each, and 4 oak panels (61.20 apiece)."\n'
+        '  decide lines = [{ name: "hinges", qty: 12, price: 3.35 }, { name: "oak panels", qty: 4, price: 61.20 }]\n'
+    )
+    quotes = example(text)[0].partition("]")[2]
+    assert quotes == ' <- "is twelve hinges at 3.35 each" <- "and 4 oak panels (61.20 apiece"'
 
 
 def test_a_procedure_without_an_example_is_told_without_one() -> None:

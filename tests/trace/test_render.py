@@ -62,8 +62,8 @@ def test_writes_every_line_of_a_trace(program: Program) -> None:
 
 def test_a_quote_that_is_required_and_not_given_is_taken_from_the_source(program: Program) -> None:
     [expected, *_] = [expected for expected, _ in steps(program)]
-    assert render.default_quotes(expected) == ("A box of 12 hinges.",)
-    assert '<- "A box of 12 hinges."' in render.trace(program, steps(program), "3fa92c")
+    assert render.supporting_quotes(expected, 12) == ("of 12 hinges",)
+    assert '<- "of 12 hinges"' in render.trace(program, steps(program), "3fa92c")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_a_quote_of_a_long_source_ends_with_a_word(
     program: Program, note: str, quotes: tuple[str, ...]
 ) -> None:
     expected = next(program.execute({"note": note, "express": True}))
-    assert render.default_quotes(expected) == quotes
-    assert render.default_quotes(walk(program, [12])) == ()
+    assert render.supporting_quotes(expected, 12) == quotes
+    assert render.supporting_quotes(walk(program, [12]), "box") == ()
 
 
 def test_a_decision_is_written_with_its_value_and_quotes(program: Program) -> None:
