@@ -37,9 +37,7 @@ class Finishing:
     def answered(self, *, fallen_back: bool) -> Finish:
         """End with the answer, which is verified."""
         classes = {line.step_class for line in self.progress.lines}
-        return self._finish(
-            endings.of_answer(classes, retried=self.history.retries > 0, fallen_back=fallen_back)
-        )
+        return self._finish(endings.of_answer(classes, retried=self.history.retried, fallen_back=fallen_back))
 
     def released(self, release: Release, text: str, finish_reason: str) -> Finish:
         """End with a text of the model's that nobody checked."""

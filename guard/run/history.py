@@ -26,6 +26,14 @@ class History:
     attempts: list[Attempt] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
 
+    @property
+    def retried(self) -> bool:
+        """Whether a step was asked for again because of what the model wrote.
+
+        A line that was repaired may be gone: after a fault the trace can be begun anew, which is no retry.
+        """
+        return self.retries > 0 or any(one.kind is not Kind.TRUNCATED for one in self.violations)
+
     def opens(self, *, counted: bool) -> int:
         """Count a generation that is opened; give its number."""
         self.generations += 1

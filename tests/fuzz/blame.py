@@ -18,6 +18,7 @@ HARMLESS: Final = frozenset({Mishap.NONE, Mishap.LATE})
 # Kinds of lines that cannot be read: where prose may stand beside the trace some of them are taken for that.
 ILLEGIBLE: Final = frozenset({Kind.MALFORMED.value, Kind.LIMIT_EXCEEDED.value, Kind.RUNAWAY.value})
 BEHIND: Final = "all that was asked for"  # what comes then is nobody's mistake any more
+UNFRAMED: Final = "misframed"
 PASSED_BY: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER, Kind.MISSING_ANSWER})
 
 
@@ -31,7 +32,7 @@ def is_due(generation: Generation, violation: Violation, *, tolerant: bool, ampl
 
 def _is_of(generation: Generation, violation: Violation, mistake: Mutant, *, tolerant: bool) -> bool:
     command, illegible = generation.command, mistake.kind in ILLEGIBLE
-    goes_on = command.generation > 1
+    goes_on = command.generation > 1 or generation.said.framed
     if violation.step == mistake.step or (not violation.step and violation.kind is Kind.EXTRA_STEP):
         if violation.kind.value == mistake.kind:
             return True
@@ -48,6 +49,8 @@ def _is_mishap(generation: Generation, kind: Kind, *, ample: bool) -> bool:
         case Kind.TRUNCATED:
             early = answer.mishap in {Mishap.LATE, Mishap.EMPTY} and answer.finish_reason not in OWN_ENDS
             return early or not ample or answer.mishap in {Mishap.CUT, Mishap.RUNAWAY}
+        case Kind.RUNAWAY if not ample:
+            return True  # thoughts that leave no room for an answer
         case Kind.MISSING_ANSWER | Kind.MALFORMED if answer.mishap is Mishap.EMPTY:
             return True
         case _:
@@ -62,4 +65,6 @@ def missed(generation: Generation) -> str:
     aside = any(ignored.text.strip() and not ignored.why.endswith(BEHIND) for ignored in generation.ignored)
     if generation.found or aside or generation.answer.mishap not in HARMLESS:
         return ""
+    if mistake.name == UNFRAMED and generation.command.generation > 1:
+        return ""  # where nothing stands after a first answer, the opening line need not be written
     return f"{mistake.name} ({mistake.kind} at {mistake.step!r})"

@@ -20,7 +20,7 @@ from guard.upstream.backends import BACKENDS
 from guard.upstream.capabilities import Api, Echo, Place, Prefix, Roles, Thinking
 from tests.fuzz.mistakes import MISTAKES
 from tests.fuzz.play import Played
-from tests.fuzz.scenario import CUTS, DELIVERIES, FAULTS, OWN_ENDS, Manner, Mishap
+from tests.fuzz.scenario import CONTENTS, CUTS, DELIVERIES, FAULTS, OWN_ENDS, Manner, Mishap
 
 Tally = Counter[tuple[str, str]]
 
@@ -45,6 +45,7 @@ _SETS: Final[Mapping[str, Iterable[object]]] = {
     "violation": Kind,
     "action": Action,
     "delivery": DELIVERIES,
+    "content": CONTENTS,
     "level": Level,
     "force_by": ForceBy,
     "vary": Vary,
@@ -111,6 +112,7 @@ def _asked(played: Played) -> Iterator[tuple[str, str]]:
     yield "form", scenario.program.form
     yield from (("action", rung.action) for rule in policy.rules for rung in rule.ladder)
     yield "delivery", policy.deliver
+    yield "content", scenario.content
     yield "level", policy.force
     yield "force_by", policy.force_by
     yield from (("vary", each) for each in policy.vary)

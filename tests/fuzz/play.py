@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 from guard.check.verdict import Ignored, Violation
+from guard.run.asked import Asking
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -62,6 +63,7 @@ class Played:
 
     scenario: Scenario
     model: Model
+    asking: Asking
     commands: list[Command] = field(default_factory=list)
     generations: list[Generation] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
@@ -83,8 +85,8 @@ class _Player:
     def __init__(self, scenario: Scenario) -> None:
         self._random = Random(f"play {scenario.seed}")
         model = Model(scenario, Random(f"model {scenario.seed}"))
-        self._played = Played(scenario=scenario, model=model)
-        self._run = machine(scenario.job, scenario.policy, scenario.targets)
+        self._run = Asking(machine(scenario.job, scenario.policy, scenario.targets))
+        self._played = Played(scenario=scenario, model=model, asking=self._run)
         self._open: dict[int, Iterator[RunEvent]] = {}
         self._waits = False
 

@@ -20,6 +20,7 @@ from guard.run.messages import Emit, Finish, Open, Outcome, StepClass, Strategy
 from guard.run.policy import ForceBy
 from tests.faults.faithful import NONCE
 from tests.fuzz.blame import HARMLESS, is_due, missed
+from tests.fuzz.client import read
 from tests.fuzz.model import squeezed
 from tests.fuzz.oracle import Forbidden, Foreseen, foresee, means, quotes, shows, stands
 from tests.fuzz.play import Played
@@ -53,6 +54,7 @@ class _Verdict:
             self._written,
             self._decided,
             self._answered,
+            self._read,
             self._held,
             self._counted,
             self._blamed,
@@ -162,6 +164,42 @@ class _Verdict:
             yield f"{finish.outcome.value} with the answer {finish.answer!r}"
         elif finish.error is None and finish.outcome is not Outcome.CANCELLED:
             yield f"{finish.outcome.value} without an error"
+
+    def _read(self) -> Iterator[str]:
+        """The client reads what was delivered, in the form that it asked for, and a report that says the same."""
+        finish, content = self._finish, self._scenario.content
+        if finish.outcome is Outcome.CANCELLED:
+            return  # nobody reads any more
+        told = read(self._played)
+        lines = "".join(emit.text for emit in self._played.emits)
+        trace = f"@begin main {NONCE}\n{lines}"
+        if not told.done or (told.error is None) != (
+            finish.error is None
+        ):  # its code may be the upstream's own
+            yield f"the client reads the error {told.error!r} instead of {finish.error}"
+        if finish.outcome in ACCEPTED:
+            text = told.content.removeprefix(f"{trace}@end {NONCE}\n" if content != "answer" else "")
+            if not (
+                text == "" if content == "trace" else means(text.removeprefix("\n"), self._foreseen.value)
+            ):
+                yield f"the client reads {told.content!r} for {content}"
+            if told.refusal != ("" if self._foreseen.end == "return" else self._foreseen.value):
+                yield f"the client reads the refusal {told.refusal!r} at a {self._foreseen.end}"
+        elif finish.outcome is not Outcome.RELEASED:
+            given = trace if content != "answer" and lines and not self._scenario.job.whole else ""
+            if told.content != given:
+                yield f"the client reads {told.content!r} of a run that was {finish.outcome.value}"
+        if content == "answer" and told.steps != lines and finish.error is None and not finish.unverified:
+            yield f"the client reads the steps {told.steps!r} instead of {lines!r}"
+        if told.report and told.report["steps"]["expected"] != finish.steps.expected:
+            yield "the report counts otherwise"
+        if (
+            told.report.get("outcome") != finish.outcome.value
+            or told.report.get("attempts") != finish.attempts
+        ):
+            yield f"the report is {told.report}"
+        if told.thoughts and not self._policy.relay_thoughts:
+            yield f"the client reads the thought {told.thoughts!r}"
 
     def _held(self) -> Iterator[str]:
         """Under `hold_all` nothing leaves before the end, and nothing at all without an answer."""
