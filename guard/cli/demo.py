@@ -1,4 +1,4 @@
-"""The main job on the embedded model: the same requests unguarded and guarded, side by side."""
+"""The main job on the embedded model: one request unguarded and guarded; then a stronger model, recorded."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import secrets
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +19,12 @@ from guard.check.checker import Checker
 from guard.check.verdict import Judgement, StepVerified, Violation
 from guard.cli.terminal import Style, Terminal, cut
 from guard.config import Config, Service, build, default_config
-from guard.config.settings import Admin, Defaults, LocalUpstream, Server
+from guard.config.policies import PolicySettings
+from guard.config.settings import Admin, Defaults, LocalUpstream, Route, ScriptedUpstream, Server
+from guard.dialect.lark import Level
 from guard.errors import ConfigError
 from guard.procedure.execute import Program, reference
+from guard.procedure.types import Value
 from guard.procedure.values import answer_text
 from guard.proxy.app import Addresses, serve
 from guard.run.messages import Close, Emit, Finish, Open, StepClass, Strategy
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-LONGEST_ANSWER: Final = 400  # tokens that the unguarded model may write: about twice a faithful trace
+LONGEST_ANSWER: Final = 300  # tokens that the unguarded model may write: about twice a faithful trace
 KEPT_PORT: Final = 8000
 STOPPED: Final = 130  # the exit code of what Ctrl-C has ended
 
@@ -47,28 +52,37 @@ _CLASS_STYLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One request. `right` is what a reader would decide: the raw values of the model's decisions."""
-
-    procedure: str
-    message: str
-    inputs: Mapping[str, object] = field(default_factory=dict)
-    right: Mapping[str, object] = field(default_factory=dict)
+PROCEDURE: Final = "stall"
+RECORDED: Final = "stall-recorded"  # the model name that plays the recording
+RECORDING: Final = "recorded.yaml"
 
 
-CASES: Final = (
-    Case(
-        procedure="chain",
-        message="Please carry out the procedure.",
-        inputs={"a": 14, "b": 8},
-    ),
-    Case(
-        procedure="parcel",
-        message="Hello! New order. Parcels: 2, weight: 7 kg each, service: express.",
-        right={"parcels": 2, "weight": 7, "service": "express"},
-    ),
-)
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One request: what its note asks for, which is also what a reader would decide."""
+
+    apples: int
+    pears: int
+    wrap: str
+
+    @property
+    def note(self) -> str:
+        """The client's message."""
+        return f"I will take {self.apples} apples. I will take {self.pears} pears. Wrap them in {self.wrap}."
+
+    @property
+    def decided(self) -> Mapping[str, object]:
+        """The values of the model's decisions where it reads the note right."""
+        return {"apples": self.apples, "pears": self.pears, "wrap": self.wrap}
+
+
+RECORDED_ORDER: Final = Order(3, 4, "paper")
+
+
+def order(seed: int) -> Order:
+    """Draw an order: numbers that a very small model can add, and a way for the branch to go."""
+    draw = Random(seed)  # noqa: S311 (nothing secret depends on it)
+    return Order(draw.randint(2, 4), draw.randint(2, 4), draw.choice(["paper", "cloth"]))
 
 
 def require_extra() -> None:
@@ -78,11 +92,11 @@ def require_extra() -> None:
         raise ConfigError([("demo", f"the openai client is not installed; install it with {HOW_TO_INSTALL}")])
 
 
-async def show(model: Path, out: Terminal, *, keep: bool) -> int:
+async def show(model: Path, out: Terminal, *, keep: bool, seed: int) -> int:
     """Show the product at work with a model file. Returns the exit code; no process is left behind.
 
-    `keep` serves on until the process is told to stop. It can be told at any time; where there was more
-    to show, the code is 130 then. Raises `UpstreamError` where the model cannot be run.
+    `seed` draws the order. `keep` serves on until the process is told to stop. It can be told at any time;
+    where there was more to show, the code is 130 then. Raises `UpstreamError` where the model cannot be run.
     """
     logging.getLogger().addHandler(logging.NullHandler())
     recorder = Recorder()
@@ -90,26 +104,36 @@ async def show(model: Path, out: Terminal, *, keep: bool) -> int:
     out.paragraph(f"model: {model.stem}, in a child process on this machine")
     started = perf_counter()
     async with _serving(service) as (addresses, served, stop):
-        if not await _done_before(stop, _compare_all(service, f"{addresses.client}/v1", recorder, out)):
+        if not await _done_before(
+            stop, _tell_all(service, f"{addresses.client}/v1", recorder, out, order(seed))
+        ):
             return STOPPED
         _explain(out)
         out.line(f"\n{perf_counter() - started:.0f} s after the model was there.")
-        _try_it(addresses, out, keep=keep)
+        _try_it(addresses, out, order(seed), keep=keep)
         if keep:
             await served
     return 0
 
 
 def _service(model: Path, recorder: Recorder, *, port: int) -> Service:
-    shipped = default_config()
-    config = Config(
-        server=Server(port=port),
-        admin=Admin(port=0),
-        upstreams={"local": LocalUpstream(kind="local", model=model)},
-        routes=shipped.routes,
-        defaults=Defaults(unbound="pass"),  # the same requests are made unguarded, too
-    )
-    service = build(config)
+    recording = resources.files("guard.examples.quickstart") / RECORDING
+    with resources.as_file(recording) as script:
+        config = Config(
+            server=Server(port=port),
+            admin=Admin(port=0),
+            upstreams={
+                "local": LocalUpstream(kind="local", model=model),
+                "recorded": ScriptedUpstream(kind="scripted", file=script),
+            },
+            policies={"bare": PolicySettings(force=Level.NONE)},
+            routes=(
+                Route(model=RECORDED, procedure=PROCEDURE, upstream=("recorded",), policy="bare"),
+                *default_config().routes,
+            ),
+            defaults=Defaults(unbound="pass"),  # the same request is made unguarded, too
+        )
+        service = build(config)
     return replace(service, observer=FanOut([service.observer, recorder]))
 
 
@@ -218,54 +242,86 @@ class Unguarded:
     tokens: int
 
 
-async def _compare_all(service: Service, url: str, recorder: Recorder, out: Terminal) -> None:
+async def _tell_all(service: Service, url: str, recorder: Recorder, out: Terminal, drawn: Order) -> None:
     from openai import AsyncOpenAI  # noqa: PLC0415 (an extra, and a second to import)
 
+    program = service.config.programs[PROCEDURE]
     async with AsyncOpenAI(base_url=url, api_key="unused", max_retries=0) as client:
-        for case in CASES:
-            await _compare(case, service.config.programs[case.procedure], client, recorder, out)
+        await _compare(drawn, program, client, recorder, out)
+        await _replay(program, client, recorder, out)
 
 
 async def _compare(
-    case: Case, program: Program, client: AsyncOpenAI, recorder: Recorder, out: Terminal
+    drawn: Order, program: Program, client: AsyncOpenAI, recorder: Recorder, out: Terminal
 ) -> None:
-    given = ", ".join(f"{name} = {value}" for name, value in case.inputs.items())
-    out.heading(f"{program.name}: {given or case.message}")
-    raw = dict(case.inputs) or dict.fromkeys(program.sources, case.message)
-    inputs = program.accept(raw)
-    steps, ending = reference(program, inputs, program.decide(case.right))
-    right = answer_text(ending.value, program.result)  # type: ignore[arg-type]  # it came to its end
-    unguarded = await _ask_unguarded(case, program, inputs, client)
-    answer = await _ask_guarded(case, client)
+    """Make the same request without a guard and with it."""
+    out.heading(f"{program.name}: {drawn.note}")
+    right, reference_lines = _reference(program, drawn)
+    unguarded = await _ask_unguarded(drawn, program, client)
+    answer = await _ask_guarded(PROCEDURE, drawn, client)
     history = recorder.last
     given_lines = {emit.step: emit for emit in history.emitted}
     out.line(out.styled(f"\n{'line':46}{'unguarded':19}guarded", Style.FAINT))
-    for expected, value in steps:
-        emit = given_lines.pop(expected.path, None)
-        text = emit.text.rstrip("\n") if emit else render.line(expected, value if expected.decision else None)
-        _row(text, unguarded.marks.get(expected.path, "missing"), emit.step_class if emit else None, out)
+    for path, text in reference_lines:
+        emit = given_lines.pop(path, None)
+        shown = emit.text.rstrip("\n") if emit else text
+        _row(shown, unguarded.marks.get(path, "missing"), emit.step_class if emit else None, out)
     for emit in given_lines.values():  # decided otherwise than a reader would, the guarded run went here
         _row(emit.text.rstrip("\n"), "", emit.step_class, out)
     _summary(unguarded, answer, right, history, out)
 
 
-async def _ask_unguarded(
-    case: Case, program: Program, inputs: Mapping[str, object], client: AsyncOpenAI
-) -> Unguarded:
+async def _replay(program: Program, client: AsyncOpenAI, recorder: Recorder, out: Terminal) -> None:
+    """Play what a stronger model once wrote to the guard, which judges it as if it came now."""
+    out.heading("What a stronger model looks like: a recording, no model runs here")
+    out.paragraph(
+        "Qwen2.5-Coder-0.5B-Instruct was asked for the same procedure with nothing forced "
+        f'("{RECORDED_ORDER.note}"). Its words are played by a scripted server; the guard checks, cuts and '
+        "goes on as it does with any server."
+    )
+    right, _ = _reference(program, RECORDED_ORDER)
+    answer = await _ask_guarded(RECORDED, RECORDED_ORDER, client)
+    finish = recorder.last.finish
+    assert finish is not None, "a request that was answered had a run"
+    out.line(out.styled(f"\n{'line':46}guarded", Style.FAINT))
+    for emit in recorder.last.emitted:
+        style = _CLASS_STYLES.get(emit.step_class, Style.BAD)
+        out.line(f"{cut(emit.text.rstrip(), 45):46}{out.styled(emit.step_class.value, style)}")
+    out.line()
+    _answer("recorded", answer, right, out, f" ({finish.outcome.value}: {finish.reason})")
+    for line in _turns(recorder.last):
+        out.paragraph(line, indent="  ")
+
+
+def _reference(program: Program, asked: Order) -> tuple[str, list[tuple[str, str]]]:
+    """Give the right answer, and each step with its line; a quote is the model's own choice."""
+    steps, ending = reference(program, _inputs(program, asked), program.decide(asked.decided))
+    answer = answer_text(ending.value, program.result)  # type: ignore[arg-type]  # it came to its end
+    return answer, [
+        (expected.path, render.line(expected, value if expected.decision else None))
+        for expected, value in steps
+    ]
+
+
+def _inputs(program: Program, asked: Order) -> Mapping[str, Value]:
+    return program.accept(dict.fromkeys(program.sources, asked.note))
+
+
+async def _ask_unguarded(asked: Order, program: Program, client: AsyncOpenAI) -> Unguarded:
     """Send the same prompt without a guard, and judge afterwards what came."""
-    nonce = secrets.token_hex(3)
-    closing = prompt.closing(program, inputs, nonce, above=program.sources)  # type: ignore[arg-type]
+    nonce, inputs = secrets.token_hex(3), _inputs(program, asked)
+    closing = prompt.closing(program, inputs, nonce, above=program.sources)
     reply = await client.chat.completions.create(
         model="local",
         messages=[
             {"role": "system", "content": prompt.instructions(program)},
-            {"role": "user", "content": f"{case.message}\n\n{closing}"},
+            {"role": "user", "content": f"{asked.note}\n\n{closing}"},
         ],
         temperature=0,
         max_tokens=LONGEST_ANSWER,
     )
     text = reply.choices[0].message.content or ""
-    checker = Checker(program, inputs, nonce=nonce, stop_at_first=False)  # type: ignore[arg-type]
+    checker = Checker(program, inputs, nonce=nonce, stop_at_first=False)
     judgements = [*checker.feed(text), *checker.close(reply.choices[0].finish_reason)]
     marks: dict[str, str] = {}
     for judgement in judgements:
@@ -281,18 +337,17 @@ async def _ask_unguarded(
     return Unguarded(marks, answer, text, reply.usage.completion_tokens if reply.usage else 0)
 
 
-async def _ask_guarded(case: Case, client: AsyncOpenAI) -> str | None:
+async def _ask_guarded(model: str, asked: Order, client: AsyncOpenAI) -> str | None:
     """Send the request to the guarded endpoint as a stream; None where it was rejected."""
     from openai import APIError  # noqa: PLC0415 (an extra)
 
     answer: list[str] = []
     try:
         stream = await client.chat.completions.create(
-            model=case.procedure,
-            messages=[{"role": "user", "content": case.message}],
+            model=model,
+            messages=[{"role": "user", "content": asked.note}],
             temperature=0,
             stream=True,
-            extra_body={"stepguard": {"inputs": dict(case.inputs)}},
         )
         async for chunk in stream:
             answer += [choice.delta.content or "" for choice in chunk.choices]
@@ -367,7 +422,7 @@ def _explain(out: Terminal) -> None:
     )
 
 
-def _try_it(addresses: Addresses, out: Terminal, *, keep: bool) -> None:
+def _try_it(addresses: Addresses, out: Terminal, drawn: Order, *, keep: bool) -> None:
     client = f"http://127.0.0.1:{KEPT_PORT}"
     out.heading("Try it yourself")
     if keep:
@@ -379,11 +434,10 @@ def _try_it(addresses: Addresses, out: Terminal, *, keep: bool) -> None:
     out.line()
     out.line(f"curl {client}/v1/chat/completions \\")
     out.line("  -H 'content-type: application/json' \\")
-    out.line("""  -d '{"model": "chain", "messages": [{"role": "user", "content": "Go."}],""")
-    out.line("""       "stepguard": {"inputs": {"a": 14, "b": 8}}}'""")
+    out.line(f"""  -d '{{"model": "{PROCEDURE}", "messages": [{{"role": "user", "content":""")
+    out.line(f"""    "{drawn.note}"}}]}}'""")
     out.line()
     out.line(f'client = openai.OpenAI(base_url="{client}/v1", api_key="unused")')
-    out.line('client.chat.completions.create(model="chain", messages=[...],')
-    out.line('    extra_body={"stepguard": {"inputs": {"a": 14, "b": 8}}})')
+    out.line(f'client.chat.completions.create(model="{PROCEDURE}", messages=[...])')
     out.line()
     out.paragraph("Any client works: set its base_url, name a procedure as the model, keep the rest.")

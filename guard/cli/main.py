@@ -114,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = add("demo", _demo, "show the main job with the embedded model")
     demo.add_argument("--model", metavar="FILE.gguf", type=Path, help="another model than the default")
     demo.add_argument("--keep", action="store_true", help="leave the endpoint running afterwards")
+    demo.add_argument("--seed", metavar="N", type=int, default=0, help="draws the order (default 0)")
 
     lint = add("lint", _lint, "check procedure files, all problems at once")
     lint.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
@@ -346,7 +347,7 @@ def _pull() -> Path:
 def _demo(arguments: argparse.Namespace, out: Terminal) -> int:
     demo.require_extra()
     path = _pull() if arguments.model is None else model.resolve(arguments.model)
-    return asyncio.run(demo.show(path, out, keep=arguments.keep))
+    return asyncio.run(demo.show(path, out, keep=arguments.keep, seed=arguments.seed))
 
 
 # --- words ---------------------------------------------------------------------------------------

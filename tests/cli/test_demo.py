@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,19 +41,44 @@ def test_the_demo_shows_both_sides_and_leaves_nothing_behind() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert not descendants(mark)
-    for heading in ("chain: ", "parcel: ", "Try it yourself"):
+    for heading in ("stall: ", "What a stronger model looks like: a recording", "Try it yourself"):
         assert f"\n{heading}" in done.stdout
-    # Each step of the arithmetic, right in the end, with the class that says how.
-    assert "9 return 184 - 22 = 162" in done.stdout
-    assert done.stdout.count("unguarded: ") == 2
-    assert done.stdout.count("\nguarded: ") == 2
+    # Of the recording nothing is left to chance: what the model wrote alone, and where it was cut.
+    recorded = done.stdout.partition("What a stronger model")[2]
+    assert recorded.partition("recorded: ")[0].count(" verified\n") == 8
+    assert "recorded: 19, right (repaired" in recorded
+    assert recorded.count("cut at step 8") == 3
     assert "\x1b" not in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("after", ["model: ", "chain: "], ids=["as it starts", "at its first request"])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_the_demo_convinces_whatever_is_drawn(seed: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "guard", "demo", "--seed", str(seed)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.partition("What a stronger model")[0]
+    table, _, summary = shown.partition("\nunguarded: ")
+    classes = [line.split()[-1] for line in table.splitlines() if re.match(r"[0-9]+(\.[0-9]+)? .*", line)]
+    assert len(classes) >= 10
+    assert set(classes) <= {"model_decided", "verified", "scaffolded", "repaired"}
+    assert classes.count("repaired") <= len(classes) / 5
+    unguarded, _, guarded = summary.partition("\nguarded: ")
+    assert ", right" not in unguarded
+    assert re.match(r"[0-9]+, right \(", guarded)
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("after", ["model: ", "stall: "], ids=["as it starts", "at its first request"])
 def test_the_demo_can_be_stopped_at_any_time(after: str) -> None:
     mark = f"STEPGUARD_TEST_MARK={uuid4()}"
     with subprocess.Popen(
