@@ -10,15 +10,16 @@ from typing import Final
 
 from guard.trace.amounts import CURRENCIES
 from guard.trace.equations import parts_of
-from guard.trace.tokens import Sort, Token, Value, tokens
+from guard.trace.tokens import Sort, Token, Value, first_sentence, tokens
 
 MARKS: Final = 64  # announcements of an answer in one line
+FAR: Final = 4  # of them that are read to the end of the sentence; each one after that, to the next
 TEXT: Final = 200  # characters of an answer that is no number
 
 _LINK: Final = r"(?P<link>[:=≈]|(?:is|equals|would[ \t]+be|will[ \t]+be|comes[ \t]+to)\b:?)"
 _GAP: Final = r"[ \t*_`]*+"
 _MARK: Final = re.compile(
-    r"(?:####|\b(?:final[ \t]+(?:answer|value|result|number|total|output)|answer)\b)"
+    r"(?:(?<!#)####(?!#)|\b(?:final[ \t]+(?:answer|value|result|number|total|output)|answer)\b)"
     rf"(?:[ \t]+(?:of|for|to)[ \t]+\S{{1,64}})?+{_GAP}{_LINK}?+{_GAP}",
     re.IGNORECASE,
 )
@@ -29,6 +30,7 @@ _BOXED: Final = re.compile(r"\\boxed[ \t]*+\{")
 _BRACES: Final = re.compile(r"[{}]")
 _SAID: Final = re.compile(r"(?:true|false|yes|no)\b|\"[^\"\n]{0,200}\"", re.IGNORECASE)
 _TRIM: Final = " \t\r*_`.$"
+_TRIMMED: Final = re.compile(rf"[{re.escape(_TRIM)}]*+\Z")
 _FIGURES: Final = frozenset({Sort.NUMBER, Sort.DAY})
 _LEADS: Final = frozenset({Sort.MONEY, Sort.MARK, Sort.OPEN, Sort.SIGN, Sort.EQUALS, Sort.COLON})
 
@@ -73,26 +75,37 @@ def announced(  # noqa: PLR0917 (a span of a text in both of its spellings)
     `equations` says whether a span gives a step its value. `said` is where an answer stands that the line is
     known to give.
     """
-    reader = _Reader(text, original, end, equations)
+    reader = _Reader(text, original, equations)
     if said is not None:
-        return Announced(tuple(reader.said(said, free=True)))
-    answers = [*reader.boxed(at), *reader.tagged(at)]
+        return Announced(tuple(reader.said(said, end, free=True)))
+    answers = [*reader.boxed(at, end), *reader.tagged(at, end)]
     waits = False
-    for mark in islice(_MARK.finditer(text, at, end), MARKS):
+    for mark, stop in _each(_MARK, text, at, end):
         if mark["link"] is None and not mark[0].startswith("####"):
             waits = waits or mark.end() >= end
-        elif text[mark.end() : end].strip(_TRIM):
-            answers += reader.said(mark.end(), free=mark["link"] == ":")
-        else:
+        elif _TRIMMED.match(text, mark.end(), end):
             waits = True
-    weak = [one for match in _weak(text, at, end) for one in reader.said(match.end(), free=False)]
+        else:
+            answers += reader.said(mark.end(), stop, free=mark["link"] == ":")
+    weak = [one for mark, stop in _weak(text, at, end) for one in reader.said(mark.end(), stop, free=False)]
     return Announced(tuple(answers), tuple(weak), waits)
 
 
-def _weak(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
+def _each(pattern: re.Pattern[str], text: str, at: int, end: int) -> Iterator[tuple[re.Match[str], int]]:
+    """Give the first marks of a kind in a line, and how far what each of them announces is read.
+
+    Each is read to the end only a few times, or a line of nothing but marks would take quadratic time.
+    """
+    marks = list(islice(pattern.finditer(text, at, end), MARKS))
+    for place, mark in enumerate(marks):
+        following = marks[place + 1].start() if place + 1 < len(marks) else end
+        yield mark, end if place < FAR else following
+
+
+def _weak(text: str, at: int, end: int) -> Iterator[tuple[re.Match[str], int]]:
     if short := _SHORT.match(text, at, end):
-        yield short
-    yield from islice(_RESULT.finditer(text, at, end), MARKS)
+        yield short, end
+    yield from _each(_RESULT, text, at, end)
 
 
 def alone(text: str, original: str, at: int, end: int) -> Answer | None:
@@ -112,7 +125,7 @@ def alone(text: str, original: str, at: int, end: int) -> Answer | None:
 
 def number(text: str, original: str, at: int, end: int) -> Answer | None:
     """Give the number or date that a piece of text comes to; without a value where that cannot be read."""
-    return _number(original, tokens(text, at, end))
+    return _number(original, first_sentence(text, at, end))
 
 
 def _number(original: str, found: list[Token]) -> Answer | None:
@@ -145,25 +158,25 @@ def _begins(found: list[Token]) -> bool:
 class _Reader:
     """Reads the answers of one line."""
 
-    def __init__(self, text: str, original: str, end: int, equations: Callable[[int, int], bool]) -> None:
-        self._text, self._original, self._end, self._equations = text, original, end, equations
+    def __init__(self, text: str, original: str, equations: Callable[[int, int], bool]) -> None:
+        self._text, self._original, self._equations = text, original, equations
 
-    def boxed(self, at: int) -> Iterator[Answer]:
-        for box in islice(_BOXED.finditer(self._text, at, self._end), MARKS):
-            end = self._closing(box.end())
-            yield from self._inside(box.end(), end, closed=self._text[end : end + 1] == "}")
+    def boxed(self, at: int, end: int) -> Iterator[Answer]:
+        for box, stop in _each(_BOXED, self._text, at, end):
+            closing = self._closing(box.end(), stop)
+            yield from self._inside(box.end(), closing, closed=self._text[closing : closing + 1] == "}")
 
-    def tagged(self, at: int) -> Iterator[Answer]:
-        for tag in islice(_TAG.finditer(self._text, at, self._end), MARKS):
+    def tagged(self, at: int, end: int) -> Iterator[Answer]:
+        for tag in islice(_TAG.finditer(self._text, at, end), MARKS):
             yield from self._inside(*tag.span("inside"), closed=True)
 
-    def _closing(self, at: int) -> int:
+    def _closing(self, at: int, end: int) -> int:
         depth = 1
-        for brace in _BRACES.finditer(self._text, at, min(self._end, at + TEXT)):
+        for brace in _BRACES.finditer(self._text, at, min(end, at + TEXT)):
             depth += 1 if brace[0] == "{" else -1
             if depth == 0:
                 return brace.start()
-        return min(self._end, at + TEXT)
+        return min(end, at + TEXT)
 
     def _inside(self, at: int, end: int, *, closed: bool) -> Iterator[Answer]:
         found = number(self._text, self._original, at, end)
@@ -172,16 +185,15 @@ class _Reader:
         else:
             yield from self._text_at(at, end)
 
-    def said(self, at: int, *, free: bool) -> Iterator[Answer]:
+    def said(self, at: int, end: int, *, free: bool) -> Iterator[Answer]:
         """Give what stands after a mark; `free`: words count as well."""
-        found = number(self._text, self._original, at, self._end)
-        stop = min(self._end, at + TEXT)
-        if said := _SAID.match(self._text, at, self._end):
+        found = number(self._text, self._original, at, end)
+        if said := _SAID.match(self._text, at, end):
             yield from self._text_at(*said.span())
         elif found is not None and (found.value is not None or not free):
             yield found
-        elif free and not self._equations(at, stop):
-            yield from self._text_at(at, self._end)
+        elif free and not self._equations(at, min(end, at + TEXT)):
+            yield from self._text_at(at, end)
 
     def _text_at(self, at: int, end: int) -> Iterator[Answer]:
         """An answer that is no number."""

@@ -113,6 +113,11 @@ def tokens(text: str, at: int, end: int) -> list[Token]:
     return _Scanner(text, at, end).run()
 
 
+def first_sentence(text: str, at: int, end: int) -> list[Token]:
+    """Give the tokens up to the first that ends a sentence, and that one; nothing after it is looked at."""
+    return _Scanner(text, at, end).run(until=Sort.STOP)
+
+
 class _Scanner:
     """Goes through a piece once. `open` are the braces not yet closed."""
 
@@ -123,8 +128,8 @@ class _Scanner:
         self._glued = False
         self._italic = False
 
-    def run(self) -> list[Token]:
-        while self._at < self._end:
+    def run(self, until: Sort | None = None) -> list[Token]:
+        while self._at < self._end and (until is None or self._last is not until):
             if skipped := self._match(_SKIP):
                 self._at, self._glued = skipped.end(), False
             elif not any(read(self) for read in _READERS):
