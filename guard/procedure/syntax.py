@@ -17,6 +17,7 @@ from lark.exceptions import UnexpectedToken
 
 from guard.procedure.diagnose import explain
 from guard.procedure.faults import MENDED, nearest
+from guard.procedure.fitting import Fitting
 from guard.procedure.layout import CLOSERS, OPENERS, TABS, UNCLOSED, UNEVEN, UNOPENED, Layout
 from guard.procedure.slips import meant
 from guard.procedure.stumble import DECLARATIONS, RESERVED, Stumble, context, place
@@ -161,24 +162,31 @@ def _words(text: str) -> tuple[list[Token], tuple[Span, str, str] | None]:
 class _Reader:
     def __init__(self, source: Source, tokens: list[Token]) -> None:
         self.source, self.tokens = source, tokens
+        self.fitting = Fitting(grammar())
         self.problems: list[Problem] = []
         self.mended: list[Span] = []
         self.doubtful: set[str] = set()
 
     def read(self) -> Reading:
-        tree: Tree[Token] | None = None
+        tree = _tree(self.tokens)
+        if tree is None and self._all_mended():
+            tree = _tree(self.tokens)
+        return Reading(tree, self.problems, self.mended, frozenset(self.doubtful))
+
+    def _all_mended(self) -> bool:
+        """Report and mend one fault after the other; whether none is left."""
         last = -1
         for _ in range(4 * MAX_PROBLEMS):
             if len(self.problems) == MAX_PROBLEMS:
-                break
-            tree, index, accepts = _parse(self.tokens)
-            if tree is not None:
-                break
-            stumble = Stumble(self.source, self.tokens, index, accepts)
-            if index > last:  # what mending made worse is not the author's fault
+                return False
+            fit = self.fitting.fit(self.tokens)
+            if fit.whole:
+                return True
+            stumble = Stumble(self.source, self.tokens, fit.index, fit.accepts)
+            if fit.index > last:  # what mending made worse is not the author's fault
                 self._report(stumble)
             last = max(last, self._mend(stumble))
-        return Reading(tree, self.problems, self.mended, frozenset(self.doubtful))
+        return False
 
     def _report(self, stumble: Stumble) -> None:
         found = explain(stumble)
@@ -218,8 +226,7 @@ class _Reader:
                 missing.pop()
         closers = [_token(closer, "", bracket) for closer in reversed(missing)]
         tokens = [*self.tokens[:index], *closers, *self.tokens[index + 1 :]]
-        _, failed, _ = _parse(tokens)
-        if failed < index + len(closers):
+        if self.fitting.fit(tokens).index < index + len(closers):
             return False
         self._doubt(self.tokens[start:index])
         self.tokens = tokens
@@ -279,8 +286,7 @@ class _Reader:
         return stumble.index + len(made)
 
     def _stand_in(self, start: int, *, block: bool) -> _Line | None:
-        _, _, accepts = _parse(self.tokens[:start], ended=False)
-        where = context(accepts)
+        where = context(self.fitting.fit(self.tokens[:start], ended=False).accepts)
         if not block:
             return _LINES.get(where)
         if where in ("row", "entry", "clause"):
@@ -318,22 +324,17 @@ class _Reader:
         )
 
 
-def _parse(tokens: Sequence[Token], *, ended: bool = True) -> tuple[Tree[Token] | None, int, frozenset[str]]:
-    """Give the tree of tokens; else the index of the one that fits nowhere, and what would have fitted."""
+def _tree(tokens: Sequence[Token]) -> Tree[Token] | None:
+    """Give the tree of tokens, None where they break the syntax."""
     parser = grammar().parse_interactive("")
-    index = 0
     try:
         for token in tokens:
             parser.feed_token(token)
-            index += 1
-        if ended:
-            tree = parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]
-            assert isinstance(tree, Tree)
-            return tree, index, frozenset()
+        tree = parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]
     except UnexpectedToken:
-        pass
-    accepts: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
-    return None, index, frozenset(accepts)
+        return None
+    assert isinstance(tree, Tree)
+    return tree
 
 
 def _token(type_: str, value: str, at: Token) -> Token:

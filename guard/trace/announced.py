@@ -13,7 +13,7 @@ from guard.trace.equations import parts_of
 from guard.trace.tokens import Sort, Token, Value, first_sentence, tokens
 
 MARKS: Final = 64  # announcements of an answer in one line
-FAR: Final = 4  # of them that are read to the end of the sentence; each one after that, to the next
+FAR: Final = 2  # of them that are read to the end of the sentence; each one after that, to the next
 TEXT: Final = 200  # characters of an answer that is no number
 
 _LINK: Final = r"(?P<link>[:=≈]|(?:is|equals|would[ \t]+be|will[ \t]+be|comes[ \t]+to)\b:?)"
