@@ -13,6 +13,7 @@ from typing import Final
 import yaml
 
 from guard.errors import ConfigError
+from guard.nesting import FlatLoader
 
 MAX_STEPS: Final = 1_000
 MAX_BYTES: Final = 1_000_000
@@ -218,7 +219,7 @@ def _of_csv(text: str, table: _Table) -> Iterator[_Row]:
 
 def _of_yaml(text: str, table: _Table) -> Iterator[_Row]:
     """Read a list in the order of the steps, or a mapping from their numbers."""
-    match yaml.compose(text, yaml.SafeLoader):
+    match FlatLoader(text).get_single_node():
         case yaml.SequenceNode(value=entries):
             for step, entry in enumerate(entries, 1):
                 yield from _entry(str(step), entry, table)

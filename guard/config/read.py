@@ -36,6 +36,7 @@ from guard.config.settings import (
 )
 from guard.config.words import Keys, nearest, shown, spelled_path, suggestion
 from guard.errors import ConfigError
+from guard.nesting import FlatLoader
 from guard.procedure.execute import Program
 
 MAX_FILE_BYTES = 1_000_000
@@ -84,7 +85,7 @@ _MARKED = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(FlatLoader):
     """YAML whose `off` and `no` are strings and whose keys occur once."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 (PyYAML's own protocol)

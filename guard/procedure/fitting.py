@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether all tokens fit; `index` is that of the first that does not, `accepts` what would have fitted."""
+    """Whether all tokens fit; `index`: of the first that does not; `accepts`: what would have fitted."""
 
     whole: bool
     index: int
@@ -35,7 +35,7 @@ class Fitting:
         parser = grammar.parse_interactive("")
         state = parser.parser_state
         state.parse_conf = copy(state.parse_conf)
-        state.parse_conf.callbacks = {}  # type: ignore[assignment] # which make the tree
+        state.parse_conf.callbacks = {}  # which make the tree
         self._fed: Sequence[Token] = ()
         self._kept: list[tuple[int, InteractiveParser]] = [(0, parser)]
 

@@ -22,6 +22,7 @@ from guard.errors import (
     UpstreamProtocolError,
     UpstreamTimeout,
 )
+from guard.nesting import FlatLoader
 from guard.run.faults import of_end
 from guard.run.messages import Ended, Message, Open, Target, Text, Usage
 from guard.upstream.base import ClientCall, Passage, PassageAnswer
@@ -85,7 +86,7 @@ class Script(BaseModel):
 def load_script(path: Path) -> Script:
     """Read a script. Raises `ConfigError` with everything that is wrong in it."""
     try:
-        return Script.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return Script.model_validate(FlatLoader(path.read_text(encoding="utf-8")).get_single_data())
     except ValidationError as error:
         problems = [(".".join(map(str, e["loc"])) or "script", e["msg"].lower()) for e in error.errors()]
         raise ConfigError(problems, file=str(path)) from None

@@ -78,6 +78,7 @@ def test_a_range_of_steps_has_the_same_chances(tmp_path: Path) -> None:
         ("a.yaml", "- 0.5\n- {retry: 0.5}\n", ["line 2"]),
         ("a.yaml", "- 0.5\n- {p: 0.5\n", ["line 3"]),
         ("a.yaml", "[" * 5000, ["line 1"]),
+        ("a.yaml", "- " * 60 + "0.5", ["line 1"]),
     ],
 )
 def test_every_line_that_is_wrong_is_named(tmp_path: Path, name: str, text: str, wanted: list[str]) -> None:

@@ -20,7 +20,7 @@ example p
 """
 BAD: dict[str, tuple[str | bytes, str]] = {
     "too large": (HEAD + "  # " + "c" * 1_000_000 + "\n", "at most 1,000,000 characters"),
-    "too many words": (HEAD + "  x = a" + " + a" * 120_000 + "\n", "at most 200,000 words and signs"),
+    "too many words": (HEAD + "  x = a" + " + a" * 120_000 + "\n", "at most 50,000 words and signs"),
     "a table of 100,000 rows": (
         "table t(a: int) -> int, unique\n" + "".join(f" {n}=>1\n" for n in range(100_000)),
         "a file has at most",
@@ -57,7 +57,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         + "  x0 = [a]\n"
         + "".join(f"  x{n + 1} = [x{n}, x{n}]\n" for n in range(18))
         + "  return len(x18)\nexample p\n  a = 1\n",
-        "more than 100,000 parts",
+        "more than 250,000 times",
     ),
     "lists in one another": (NESTED, "more than 250,000 times"),
     "not UTF-8": (HEAD.encode() + b"  # caf\xe9\n  return a\n", "is not UTF-8"),

@@ -265,6 +265,7 @@ def test_a_key_that_occurs_twice_is_an_error(folder: Path) -> None:
         ("- 1", "stepguard.yaml: expected keys"),
         ("server: !!python/object/apply:os.system ['true']", "stepguard.yaml:1: is not YAML"),
         ("[" * 10_000, "stepguard.yaml: is nested too deeply"),
+        ("a:\n" + "".join("  " * n + "- a:\n" for n in range(26)), "stepguard.yaml: is nested too deeply"),
         ("a: &a [*a]", "stepguard.yaml: is nested too deeply"),
         ("a: &a {b: *a}", "stepguard.yaml: is nested too deeply"),
         ("a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(

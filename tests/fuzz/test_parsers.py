@@ -14,7 +14,7 @@ from tests.fuzz.strange import GROWTH, strange
 
 FEW: Final = 25
 MANY: Final = 300
-WIDE: Final = 4.0  # seconds for a text: what takes one by hand takes no four here, however busy the machine
+WIDE: Final = 2.0  # seconds for a text: what takes one by hand takes no two here, however busy the machine
 EACH: Final = pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 
 

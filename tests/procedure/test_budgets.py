@@ -55,6 +55,9 @@ SHAPES: Final[dict[str, Callable[[int], str]]] = {
     "choices in choices": lambda n: nested(min(n, 45), lambda e: f"(if a > 1 then {e} else a)", "a"),
     "blank lines": lambda n: "\n" * (n * 450) + HEAD + END,
     "comments": lambda n: "# x\n" * (n * 100) + HEAD + END,
+    "lines here and there that cannot be read": lambda n: HEAD
+    + "".join(f"  x{i} = a + {i}\n" + "  return { b: a, tly => 2\n" * (i % n == 0) for i in range(4 * n))
+    + END,
     "lines that cannot be read": lambda n: HEAD + "  x = = 1\n" * (4 * n) + END,
     "procedures": lambda n: "".join(f"procedure p{i}(a: int) -> int\n{END}" for i in range(n)),
     "branches": lambda n: HEAD

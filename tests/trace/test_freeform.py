@@ -7,12 +7,13 @@ from fractions import Fraction
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guard.procedure.execute import reference
 from guard.procedure.load import load
 from guard.trace.freeform import Reading, read_freely
+from tests.work import calls
 
 NAMES = ["S1", "S2", "S3"]
 FORMS = {
@@ -222,6 +223,10 @@ def test_a_variable_with_several_steps_has_them_in_order() -> None:
         "S1 (a): ",
         "lbs. X ",
         "1[1].",
+        "#",
+        "#### ",
+        "Result: ",
+        "final answer is ",
     ],
 )
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -236,6 +241,23 @@ def test_reading_takes_linear_time(piece: str, end: str) -> None:
         return best
 
     assert seconds(16_000) < 8 * seconds(4_000) + 0.05
+
+
+SIGNS = st.characters(min_codepoint=32, max_codepoint=126)
+WORDS = st.sampled_from(
+    ["Answer: ", "answer ", "final answer is ", "Result: 5 ", "#### ", "#### 5 ", "<answer>", "</answer>", "\\boxed{1", "S1 ", "S1 is ",
+     "Step 1: ", "1 return ", "for ", "and ", "March ", "5 percent ", "EUR 5 ", "per cent", "1,234", "\\frac{", "| 1 ", "1[1].", '{"a": ', "\n"]
+)  # fmt: skip
+
+
+@given(st.lists(SIGNS | WORDS, min_size=1, max_size=3).map("".join))
+@example("#")
+@example("#### ")
+@example("Answer: ")
+@example("Result: ")
+def test_no_run_of_anything_is_read_over_and_over(piece: str) -> None:
+    text = "x " + piece * (1_000 // len(piece))
+    assert calls(lambda: read_freely(text, NAMES)) < 1_000 * len(text)  # a sign that is a token takes 300
 
 
 PIECES = st.sampled_from(
