@@ -112,6 +112,7 @@ def test_the_shop_is_judged_as_its_readme_says(environment: dict[str, str]) -> N
     assert output(lint, environment) == told.output
 
 
+@pytest.mark.slow
 @pytest.mark.local
 def test_the_quickstart_gets_the_embedded_model_through(environment: dict[str, str]) -> None:
     told = recipe("quickstart")

@@ -202,6 +202,7 @@ def test_the_worked_example_of_a_task_is_none_of_its_requests() -> None:
 # --- a real model ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.local
 def test_the_embedded_model_is_measured() -> None:
     async def body() -> tuple[Measured, float]:

@@ -115,6 +115,7 @@ async def said(upstream: LocalUpstream, prefix: str, grammar: str, tokens: int, 
     return "".join(piece.text for piece in pieces if isinstance(piece, Text))
 
 
+@pytest.mark.slow
 @pytest.mark.local
 def test_llama_cpp_takes_the_grammars_of_every_level_and_keeps_to_them() -> None:
     async def body() -> None:

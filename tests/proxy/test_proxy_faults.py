@@ -43,6 +43,7 @@ from tests.upstream.servers import (
     event,
     head,
     said,
+    until_closed,
     whole,
 )
 
@@ -218,19 +219,13 @@ def test_the_upstream_is_cut_at_the_violation(tmp_path: Path) -> None:
         await connection.send(STREAM_HEAD)
         for line in WRONG.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)[:5]:
             await connection.send(chunked(said(line)))
-        wrong_at.append(asyncio.get_running_loop().time())
         await connection.until_gone()
-
-    wrong_at: list[float] = []
 
     async def body() -> None:
         async with before(tmp_path, behave, config=policy("actions: [reject]")) as (endpoint, server):
             reply = await endpoint.post(BODY)
             assert reply.status == 422
-            await asyncio.sleep(0.02)
-            gone = server.connections[0].gone
-            assert gone is not None
-            assert gone - wrong_at[0] < 0.1
+            await until_closed(server.connections[0])
 
     run(body())
 
@@ -244,17 +239,16 @@ def test_a_client_that_leaves_closes_the_upstream_at_once(
     tmp_path: Path, sent: dict[str, Any], behave: Behaviour, stream: bool
 ) -> None:
     async def body() -> None:
-        async with before(tmp_path, behave, config=PASSING, first_s=10, idle_s=10) as (endpoint, server):
+        async with before(tmp_path, behave, config=PASSING, first_s=10 * HANGS_S, idle_s=10 * HANGS_S) as (
+            endpoint,
+            server,
+        ):
             _, writer = await endpoint.connect()
             writer.write(request(json.dumps({**sent, "stream": stream}).encode()))
             await until(lambda: bool(server.connections))
             await asyncio.sleep(0.05)
-            left_at = asyncio.get_running_loop().time()
             writer.transport.abort()
-            await asyncio.sleep(0.1)
-            gone = server.connections[0].gone
-            assert gone is not None
-            assert gone - left_at < 0.1
+            await until_closed(server.connections[0])
             if sent is BODY:
                 series = 'stepguard_requests_total{outcome="cancelled",procedure="chain"}'
                 assert await endpoint.counted(series) == 1

@@ -27,6 +27,7 @@ from tests.proxy.running import (
 )
 from tests.upstream.servers import (
     DONE,
+    HANGS_S,
     STREAM_HEAD,
     Connection,
     Server,
@@ -34,6 +35,7 @@ from tests.upstream.servers import (
     event,
     said,
     serving,
+    until_closed,
     whole,
 )
 
@@ -469,29 +471,27 @@ def test_a_server_that_lets_a_run_s_time_pass_in_silence_is_at_fault(tmp_path: P
 # --- clients that leave --------------------------------------------------------------------------
 
 
-async def leaves(endpoint: Endpoint, ready: Callable[[], bool], *, stream: bool = True) -> float:
-    """Ask, wait until something is so, and leave; give when."""
+async def leaves(endpoint: Endpoint, ready: Callable[[], bool], *, stream: bool = True) -> None:
+    """Ask, wait until something is so, and leave."""
     _, writer = await endpoint.connect()
     writer.write(request(json.dumps({**BODY, "stream": stream}).encode()))
     await until(ready)
     writer.transport.abort()
-    return asyncio.get_running_loop().time()
 
 
-async def cancelled(endpoint: Endpoint) -> float:
-    """Wait until a run was cancelled; give when that was heard of."""
+async def cancelled(endpoint: Endpoint) -> None:
+    """Wait until a run was cancelled."""
     count = endpoint.service.metrics.requests.labels("chain", "cancelled")
     await until(lambda: bool(count._value.get()))
-    return asyncio.get_running_loop().time()
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_ends_the_waiting_before_a_retry(tmp_path: Path, stream: bool) -> None:
     async def body() -> None:
-        async with asked(tmp_path, overloaded("Retry-After: 30", times=9)) as (endpoint, servers):
+        async with asked(tmp_path, overloaded("Retry-After: 60", times=9)) as (endpoint, servers):
             failed = endpoint.service.metrics.attempts.labels("chain", "initial", "upstream_error")
-            left = await leaves(endpoint, lambda: bool(failed._value.get()), stream=stream)
-            assert await cancelled(endpoint) - left < 0.1
+            await leaves(endpoint, lambda: bool(failed._value.get()), stream=stream)
+            await cancelled(endpoint)
             assert requests(servers[0]) == 1
 
     run(body())
@@ -510,10 +510,9 @@ def test_a_client_that_leaves_closes_the_connection_at_once(
     tmp_path: Path, behave: Behaviour, stream: bool
 ) -> None:
     async def body() -> None:
-        async with asked(tmp_path, behave) as (endpoint, servers):
-            left = await leaves(endpoint, lambda: requests(servers[0]) == 1, stream=stream)
-            await until(lambda: servers[0].connections[0].gone is not None)
-            assert (servers[0].connections[0].gone or 0) - left < 0.1
+        async with asked(tmp_path, behave, first_s=10 * HANGS_S, idle_s=10 * HANGS_S) as (endpoint, servers):
+            await leaves(endpoint, lambda: requests(servers[0]) == 1, stream=stream)
+            await until_closed(servers[0].connections[0])
 
     run(body())
 
@@ -532,9 +531,8 @@ def test_a_client_that_leaves_while_it_tries_a_server_again_leaves_that_to_the_n
         async with asked(tmp_path, behave, answers, policy=policy, **settings) as (endpoint, servers):
             await endpoint.post(BODY)
             await asyncio.sleep(0.25)
-            left = await leaves(endpoint, lambda: requests(servers[0]) == 2)
-            await until(lambda: servers[0].connections[1].gone is not None)
-            assert (servers[0].connections[1].gone or 0) - left < 0.1
+            await leaves(endpoint, lambda: requests(servers[0]) == 2)
+            await until_closed(servers[0].connections[1])
             assert (await endpoint.post(BODY)).json["stepguard"]["outcome"] == "accepted_first"
 
     run(body())
@@ -568,18 +566,18 @@ def test_a_stream_that_cannot_be_brought_to_its_end_says_so_in_its_last_event(
 
 
 def test_a_server_that_goes_on_sending_behind_a_cut_loses_its_connection(tmp_path: Path) -> None:
-    stopped: list[float] = []
+    stopped = 0
 
     async def errs_and_goes_on(connection: Connection) -> None:
+        nonlocal stopped
         await connection.request()
         lines = WRONG.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)[:5]
         await connection.send(STREAM_HEAD, *(chunked(said(line)) for line in lines))
-        began = asyncio.get_running_loop().time()
         try:
             while True:
                 await connection.send(chunked(said("and on ")), pause_s=0.005)
         finally:
-            stopped.append(asyncio.get_running_loop().time() - began)
+            stopped += 1
 
     async def body() -> None:
         policy = {"actions": ["resume"], "attempts": 1, "attempts_per_step": 1}
@@ -587,7 +585,6 @@ def test_a_server_that_goes_on_sending_behind_a_cut_loses_its_connection(tmp_pat
             reply = await endpoint.post(BODY)
             assert reply.json["stepguard"]["generations"] == 2
             assert len(servers[0].connections) == 2, "the first one was not used again"
-            await until(lambda: len(stopped) == 2)
-            assert max(stopped) < 0.2
+            await until(lambda: stopped == 2)
 
     run(body())

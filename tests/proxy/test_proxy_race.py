@@ -21,7 +21,7 @@ from tests.proxy.running import (
     run,
     until,
 )
-from tests.upstream.servers import DONE, STREAM_HEAD, USAGE, Connection, chunked, said
+from tests.upstream.servers import DONE, STREAM_HEAD, USAGE, Connection, chunked, said, until_closed
 
 LANES = 3
 
@@ -31,11 +31,8 @@ def lines_of(connection: Connection, trace: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_first_lane_wins_and_the_others_are_closed_within_a_tenth_of_a_second(
-    tmp_path: Path, *, stream: bool
-) -> None:
+def test_the_first_lane_wins_and_the_others_are_closed(tmp_path: Path, *, stream: bool) -> None:
     bodies: list[dict[str, object]] = []
-    won_at: list[float] = []
 
     async def behave(connection: Connection) -> None:
         bodies.append(await connection.request())
@@ -49,7 +46,6 @@ def test_the_first_lane_wins_and_the_others_are_closed_within_a_tenth_of_a_secon
         await until(lambda: len(bodies) == LANES)
         await asyncio.sleep(0.05)
         await connection.send(*(chunked(said(line)) for line in lines))
-        won_at.append(asyncio.get_running_loop().time())
         await connection.send(chunked(said(None, "stop") + USAGE + DONE), b"0\r\n\r\n")
         await asyncio.sleep(1)
 
@@ -57,9 +53,7 @@ def test_the_first_lane_wins_and_the_others_are_closed_within_a_tenth_of_a_secon
         config = policy(f"race: {LANES}\nseed: 3")
         async with before(tmp_path, behave, config=config, first_s=5, idle_s=5) as (endpoint, server):
             reply = await endpoint.post({**BODY, "stream": stream, "temperature": 0})
-            await asyncio.sleep(0.05)
-            gone = [connection.gone for connection in server.connections[: LANES - 1]]
-            assert all(at is not None and at - won_at[0] < 0.1 for at in gone)
+            await until_closed(*server.connections[: LANES - 1])
             last = reply.events[-1] if stream else reply.json
             report = last["stepguard"]
             assert report["race"]["lanes"] == LANES
@@ -137,10 +131,7 @@ def test_a_client_that_leaves_closes_every_lane(tmp_path: Path) -> None:
             writer.write(request(json.dumps(BODY).encode()))
             await until(lambda: len(server.connections) == LANES)
             await asyncio.sleep(0.05)
-            left_at = asyncio.get_running_loop().time()
             writer.transport.abort()
-            await asyncio.sleep(0.1)
-            gone = [connection.gone for connection in server.connections]
-            assert all(at is not None and at - left_at < 0.1 for at in gone)
+            await until_closed(*server.connections)
 
     run(body())

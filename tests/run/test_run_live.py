@@ -97,6 +97,7 @@ def judged(heard: list[Heard]) -> int:
     return len(wrong) + sum(len(one.written) for one in heard)
 
 
+@pytest.mark.slow
 @pytest.mark.local
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
 def test_under_a_grammar_no_line_is_out_of_place_or_out_of_shape(level: Level) -> None:

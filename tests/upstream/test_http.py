@@ -7,7 +7,6 @@ import gzip
 import json
 import socket
 from contextlib import suppress
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -24,8 +23,8 @@ from guard.run.messages import Ended, Text, Usage
 from guard.upstream.base import Passage
 from guard.upstream.http import LONG_BODY_BYTES, HttpUpstream, Timeouts
 from tests.upstream.servers import (
-    CUT_S,
     DONE,
+    HANGS_S,
     SHORT,
     STREAM_HEAD,
     USAGE,
@@ -37,7 +36,6 @@ from tests.upstream.servers import (
     connected,
     event,
     fault,
-    gone_after,
     head,
     hear,
     opening,
@@ -47,6 +45,7 @@ from tests.upstream.servers import (
     streams,
     text_in,
     then_holds,
+    until_closed,
     whole,
 )
 
@@ -423,10 +422,9 @@ def test_a_slow_client_is_no_silent_server() -> None:
 
 
 def test_usage_that_never_comes_is_not_waited_for() -> None:
-    limits, began = Timeouts(first_s=5, idle_s=5, linger_s=0.1), monotonic()
+    limits = Timeouts(first_s=10 * HANGS_S, idle_s=10 * HANGS_S, linger_s=0.1)
     heard = answered(then_holds(STREAM_HEAD, chunked(said("1", "stop"))), timeouts=limits)
     assert heard[-1] == Ended("stop", Usage(prompt=4, completion=1, estimated=True))
-    assert monotonic() - began < 2, "long before it would have to say something"
 
 
 def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> None:
@@ -436,8 +434,7 @@ def test_a_connection_that_stays_open_behind_done_is_closed_and_not_reused() -> 
             await hear(upstream)
             await hear(upstream)
             assert len(server.connections) == 2
-            await asyncio.sleep(CUT_S)
-            assert all(connection.gone is not None for connection in server.connections)
+            await until_closed(*server.connections)
 
     run(body())
 
@@ -652,16 +649,14 @@ def test_a_passed_stream_comes_chunk_by_chunk() -> None:
 
 
 def test_leaving_a_passage_closes_the_connection() -> None:
-    async def body() -> float:
+    async def body() -> None:
         behave = then_holds(STREAM_HEAD, chunked(said("1")))
         async with serving(behave) as server, connected(server) as upstream:
             async with upstream.forward(passage(), client=Call()) as answer:
                 await anext(aiter(answer.body))
-            cut_at = asyncio.get_running_loop().time()
-            await asyncio.sleep(CUT_S)
-            return gone_after(server.connections[0], cut_at)
+            await until_closed(server.connections[0])
 
-    assert run(body()) < CUT_S
+    run(body())
 
 
 def test_a_passage_that_breaks_off_says_so() -> None:
