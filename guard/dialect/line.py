@@ -151,7 +151,7 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
             else:
                 yield from _working(cell, cell.working, level, rules)
         if expected.decision is not None:
-            yield _Piece(_decided(expected.decision, level, rules), None)
+            yield _Piece(_decided(expected.decision, cell, level, rules), None)
         elif not cell.bare:
             yield _value(expected, cell, level)
     yield _fixed(expected.tail)
@@ -217,12 +217,12 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
 
 
-def _decided(decision: Decision, level: Level, rules: dict[str, Node]) -> Node:
-    """Give what may stand for a decided value, with its quotes."""
+def _decided(decision: Decision, cell: Cell, level: Level, rules: dict[str, Node]) -> Node:
+    """Give what may stand for a decided value, with its quotes; the cell knows which ways are left."""
     texts = [text for _, text in decision.sources]
     kind, most = required(decision.type), decision.at_most
     if not texts:
-        return hole(decision.type, at_most=most)
+        return hole(cell.type, at_most=most)
     behind = quotes(texts if level is not Level.SHAPE else None, rules, most=_quotes(decision))
     if decision.quote is None:
         return sequence(hole(decision.type, at_most=most), optional(behind))

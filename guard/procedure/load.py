@@ -148,17 +148,18 @@ class _Loading:
             return unit
         faults = Faults(source, reading.doubtful)
         self.chain.append(path)
-        imported = self._imports(unit, reading.tree, faults)
-        self.chain.pop()
-        faults.doubtful = unit.doubtful
-        # Where a file is missing, every name that is not known may be one of its.
         try:
+            imported = self._imports(unit, reading.tree, faults)
+            faults.doubtful = unit.doubtful
+            # Where a file is missing, every name that is not known may be one of its.
             module = None if imported is None else build(reading.tree, faults, imported)
             unit.problems += faults.problems
             if module is not None:
                 self._judge(unit, module, reading)
         except EnoughError as enough:
             unit.problems += [problem for problem in enough.problems if problem not in unit.problems]
+        finally:
+            self.chain.pop()
         self.finished.append(unit)
         return unit
 

@@ -114,4 +114,4 @@ def test_a_table_is_searched_for_gaps_only_as_long_as_that_is_quick() -> None:
         return [(f"{2 * index}", "1") for index in range(count)]
 
     assert gaps(_table(rows(400), "first match", "int"))[0].words.startswith("a = 1 or 3 or 5")
-    assert gaps(_table(rows(9_000), "first match", "int")) == []
+    assert gaps(_table(rows(7_500), "first match", "int")) == []

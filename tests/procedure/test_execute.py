@@ -26,7 +26,7 @@ def test_the_invoice_is_carried_out_line_by_line() -> None:
     assert made.example_decisions is not None
     taken, ending = reference(made, made.example_inputs, made.example_decisions)
     assert [line(expected, value) for expected, value in taken] == [
-        '1 lines = [{"name": "hinge", "qty": 12, "unit_price": 3.35}, {"name": "oak panel", "qty": 4, "unit_price": 61.20}]',
+        '1 lines = [{"name": "hinges", "qty": 12, "unit_price": 3.35}, {"name": "oak panels", "qty": 4, "unit_price": 61.20}]',
         "2 loyal = true",
         "3 net = 0.00",
         "4 for l in lines = 2",

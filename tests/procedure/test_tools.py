@@ -218,7 +218,7 @@ def test_words_of_tools_may_be_names() -> None:
             '4:22 a confirm says what happens where the user does not agree | add else deny "..."',
         ),
         ("  confirm\n  return a\n", "4:10 a confirm names the call that the user agrees to | write confirm"),
-        ("  say hello\n  return a\n", '4:7 a say has its wording as a text in quotes | write say "..."'),
+        ("  say hello\n  return a\n", '4:7 the wording after say stands in quotes | write say "hello"'),
         ("  return call get(a)\n", "4:10 a tool is called in a step of its own | write order = call"),
         ("  x = call get\n  return a\n", "4:15 a call has its arguments in brackets | write call get()"),
         ("  x = call\n  return a\n", "4:11 behind call stands a tool, found the end of the line | write"),
@@ -275,7 +275,7 @@ def test_a_tool_that_nothing_uses_is_a_warning_where_there_are_procedures() -> N
 def test_a_conversation_is_not_judged_by_lines_that_could_not_be_read() -> None:
     head = "always confirm before writes\n" + TOOLS + P
     body = '  confirm put(a "x") else deny "No."\n  b = call put(a, "x")\n  return b\n'
-    assert problems(body, head) == ['5:17 expected a comma before \'"x"\' | write , "x"']
+    assert problems(body, head) == ['5:17 a comma is missing before \'"x"\' | write put(a, "x")']
 
 
 # --- where it would run ----------------------------------------------------------------------------
