@@ -18,6 +18,7 @@ from guard.wire.statuses import status_of
 
 Message = dict[str, object]
 
+MODEL_CHARACTERS: Final = 512  # of a model's name, which is remembered with what its server can do
 MAX_TOKENS = 10**9  # that a model server can believably have read or written
 REASONING: Final = ("reasoning_content", "reasoning")  # where most servers put thoughts
 
@@ -50,7 +51,7 @@ class ChatRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
-    model: str
+    model: str = Field(max_length=MODEL_CHARACTERS)
     messages: list[Message] = Field(min_length=1)
     stream: bool | None = None
     stream_options: StreamOptions | None = None

@@ -19,7 +19,9 @@ class Decoder:
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._parts: list[bytes] = []  # of an event that is not whole yet, with LF as line end
+        self._size = 0  # bytes of them
+        self._held = b""  # a CR that an LF may follow
         self._started = False
         self.overflowed = False
 
@@ -28,34 +30,53 @@ class Decoder:
 
         Never raises. An event beyond `MAX_EVENT_BYTES` sets `overflowed`; nothing is given after that.
         """
-        if self._started and not self._rest and _is_one_event(data):
+        if self._started and not self._parts and not self._held and _is_one_event(data):
             return [data[6:-2]]
         if self.overflowed:
             return []
-        if b"\r" in data or b"\r" in self._rest:
-            data, held = _hold_carriage_return(self._rest + data)
-        else:
-            data, held = self._rest + data, b""
-        blocks = data.split(b"\n\n")
-        self._rest = blocks.pop() + held
-        self.overflowed = len(self._rest) > MAX_EVENT_BYTES
+        if self._held or b"\r" in data:
+            data, self._held = _hold_carriage_return(self._held + data)
+        blocks = self._whole(data)
+        self.overflowed = self._size + len(self._held) > MAX_EVENT_BYTES
         if blocks and not self._started:
             self._started = True
             blocks[0] = blocks[0].removeprefix(_BOM)
         return [event for block in blocks if (event := _data_of(block)) is not None]
 
+    def _whole(self, data: bytes) -> list[bytes]:
+        """Give the blocks that end in this, and keep what is left.
+
+        What was kept holds no blank line; it is put together only where one ends in what came, so that an
+        event in many small reads costs its length once.
+        """
+        edge = self._parts[-1][-1:] if self._parts else b""
+        if b"\n\n" not in edge + data:
+            self._keep(data)
+            return []
+        *blocks, rest = b"".join([*self._parts, data]).split(b"\n\n")
+        self._parts, self._size = [], 0
+        self._keep(rest)
+        return blocks
+
+    def _keep(self, data: bytes) -> None:
+        if data:
+            self._parts.append(data)
+            self._size += len(data)
+
     def close(self) -> list[bytes]:
         """The stream has ended: give the event whose lines are whole though no blank line followed."""
-        rest, self._rest = self._rest.replace(b"\r", b"\n"), b""
+        rest = b"".join(self._parts) + self._held.replace(b"\r", b"\n")
+        self._parts, self._size, self._held = [], 0, b""
         whole = rest.endswith(b"\n") or _data_of(rest.strip()) == DONE
         data = _data_of(rest) if whole else None
-        self._rest = b"" if whole else rest
+        if not whole:
+            self._keep(rest)
         return [] if data is None else [data]
 
     @property
     def cut(self) -> bool:
         """Whether bytes are left that make no whole line: after `close`, the stream broke off in one."""
-        return bool(self._rest.strip())
+        return bool(b"".join(self._parts).strip())
 
 
 def _is_one_event(data: bytes) -> bool:

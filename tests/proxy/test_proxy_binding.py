@@ -473,6 +473,7 @@ def test_a_body_that_is_no_json_object_is_refused(tmp_path: Path) -> None:
 WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"messages": None}, "messages"),
     ({"messages": []}, "messages"),
+    ({"model": "m" * 513, "stepguard": {"procedure": "chain", "inputs": INPUTS}}, "model"),
     ({"messages": [{"content": "x"}]}, "messages"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"temperature": "warm"}, "temperature"),

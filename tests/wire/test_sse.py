@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,19 @@ def test_a_line_that_never_ends_is_not_kept_for_ever() -> None:
         given_up += decoder.overflowed
     assert given_up
     assert decoder.feed(b"\n\ndata: late\n\n") == []
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_event_in_many_small_reads_costs_its_length(end: bytes) -> None:
+    def spent(size: int) -> float:
+        line = b"x" * 62 + end
+        pieces = [b"data: ", *[line] * (size // len(line)), end, end]
+        before = process_time()
+        assert len(decoded(pieces)) == 1
+        return process_time() - before
+
+    # Where each read goes over all that came before, twice as much takes four times as long: here, seconds.
+    assert min(spent(500_000) for _ in range(3)) < 1
 
 
 def test_a_comment_is_skipped() -> None:
