@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from guard.cli import check, demo, grammar, policy, probe, upstream
+from guard.cli.amounts import MOST_SEED, whole
 from guard.cli.exits import MEANINGS, OK, UNAVAILABLE, USAGE, VIOLATIONS
 from guard.cli.given import (
     SHOWN_NONCE,
@@ -114,7 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     demo = add("demo", _demo, "show the main job with the embedded model")
     demo.add_argument("--model", metavar="FILE.gguf", type=Path, help="another model than the default")
     demo.add_argument("--keep", action="store_true", help="leave the endpoint running afterwards")
-    demo.add_argument("--seed", metavar="N", type=int, default=0, help="draws the order (default 0)")
+    demo.add_argument(
+        "--seed", metavar="N", type=whole(0, MOST_SEED), default=0, help="draws the order (default 0)"
+    )
 
     lint = add("lint", _lint, "check procedure files, all problems at once")
     lint.add_argument("files", metavar="F", nargs="+", type=Path, help="procedure files")
