@@ -113,7 +113,7 @@ def _rounded_otherwise(there: Any, numerator: int, denominator: int, rounding: R
 
 
 def _forgets(there: Any, decoder: Decoder, data: bytes) -> list[bytes]:
-    decoder._rest = b""
+    decoder._parts.clear()
     events: list[bytes] = there(decoder, data)
     return events
 
