@@ -137,11 +137,18 @@ def head(status: str = "200 OK", *headers: str, content_type: str = "text/event-
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-STREAM_HEAD = head("200 OK", "Transfer-Encoding: chunked")
+# Most behaviours answer once and close. They say so: a client that believes the connection kept may use it
+# again just before it sees the close, and then the test has drawn a fault that it does not mean.
+CLOSES = "Connection: close"
+STREAM_HEAD = head("200 OK", "Transfer-Encoding: chunked", CLOSES)
+KEPT_STREAM_HEAD = head("200 OK", "Transfer-Encoding: chunked")
 
 
-def whole(status: str, body: bytes, *headers: str, content_type: str = "application/json") -> bytes:
-    return head(status, f"Content-Length: {len(body)}", *headers, content_type=content_type) + body
+def whole(
+    status: str, body: bytes, *headers: str, content_type: str = "application/json", kept: bool = False
+) -> bytes:
+    closes = () if kept else (CLOSES,)
+    return head(status, f"Content-Length: {len(body)}", *closes, *headers, content_type=content_type) + body
 
 
 def event(data: object) -> bytes:
@@ -209,7 +216,7 @@ def streams(*events: bytes, **settings: Any) -> Behaviour:
     async def behave(connection: Connection) -> None:
         while True:
             await connection.request()
-            await connection.stream(*events, **settings)
+            await connection.stream(*events, **{"head": KEPT_STREAM_HEAD, **settings})
 
     return behave
 

@@ -25,6 +25,7 @@ from guard.upstream.http import LONG_BODY_BYTES, HttpUpstream, Timeouts
 from tests.upstream.servers import (
     DONE,
     HANGS_S,
+    KEPT_STREAM_HEAD,
     SHORT,
     STREAM_HEAD,
     USAGE,
@@ -485,7 +486,7 @@ def test_a_request_that_a_pooled_connection_takes_along_is_a_fault_and_not_sent_
 
     async def behave(connection: Connection) -> None:
         await connection.request()
-        await connection.stream(said("1", "stop"), DONE)
+        await connection.stream(said("1", "stop"), DONE, head=KEPT_STREAM_HEAD)
         if how == "cut":
             await connection.reader.readexactly(10)
         else:
@@ -516,7 +517,7 @@ def test_connections_are_kept_again_after_some_time(monkeypatch: pytest.MonkeyPa
             await connection.request()
             if broken and connection.requests == 2:
                 return
-            await connection.stream(said("1", "stop"), DONE)
+            await connection.stream(said("1", "stop"), DONE, head=KEPT_STREAM_HEAD)
 
     async def body() -> None:
         nonlocal broken

@@ -271,7 +271,7 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UpstreamConnectError, match=r"the local model did not start: broken.gguf") as caught:
         asyncio.run(body())
-    assert Sink().shown(caught.value.said.text).startswith("gguf_init_from")
+    assert "gguf_init_from" in Sink().shown(caught.value.said.text)
 
 
 def test_without_the_runtime_it_says_how_to_install_it() -> None:

@@ -33,6 +33,7 @@ from tests.upstream import openai_types
 from tests.upstream.responding import Answer
 from tests.upstream.servers import (
     DONE,
+    KEPT_STREAM_HEAD,
     SHORT,
     Call,
     Connection,
@@ -239,7 +240,7 @@ def streams(*events: bytes, **settings: Any) -> Any:
     async def behave(connection: Connection) -> None:
         while True:
             await connection.request()
-            await connection.stream(*events, **settings)
+            await connection.stream(*events, **{"head": KEPT_STREAM_HEAD, **settings})
 
     return behave
 
