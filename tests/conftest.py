@@ -55,6 +55,11 @@ def one_at_a_time(what: str) -> Iterator[None]:
         yield
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Give how many processes `-n auto` means: tests of the endpoint wait half of their time, for timers of a server."""
+    return max(2, 3 * (os.cpu_count() or 1) // 2)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Get the model once, before the first test that needs it; without it, skip those tests."""
     # Coverage is that of the processes that run tests, as if there were one; what they start is as users have it.

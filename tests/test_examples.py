@@ -99,7 +99,9 @@ def test_the_invoice_shows_what_its_readme_shows(environment: dict[str, str]) ->
         assert output(ask, environment) == told.output
 
 
-@pytest.mark.parametrize("folder", ["parcel", *folders()])
+@pytest.mark.parametrize(
+    "folder", ["parcel", *(pytest.param(folder, marks=pytest.mark.slow) for folder in folders())]
+)
 def test_a_procedure_traces_as_its_readme_says(folder: str, environment: dict[str, str]) -> None:
     told = recipe(folder)
     [trace] = told.commands

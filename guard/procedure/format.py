@@ -15,7 +15,7 @@ from lark import Token, Tree
 
 from guard.errors import ProcedureError
 from guard.procedure.layout import CLOSERS, OPENERS, Layout
-from guard.procedure.syntax import grammar, read
+from guard.procedure.syntax import read, words
 from guard.source import Source
 
 WIDTH: Final = 100  # columns that a line of several bracketed parts is kept within
@@ -91,7 +91,7 @@ class _Reader:
     def read(self) -> tuple[list[_Line], list[tuple[int, str] | None]]:
         """Give the lines, and what stands below the last one."""
         starts, deeper = True, 0
-        for token in grammar().lex(f"{self._text}\n"):
+        for token in words(f"{self._text}\n"):
             match token.type:
                 case "_NL":
                     starts = True

@@ -108,15 +108,29 @@ class Reading:
 def grammar() -> Lark:
     """Compile the grammar of procedures, once."""
     # Lark's strict mode takes it too, which needs another distribution and is for a test to see to.
-    text = files("guard.grammars").joinpath("procedure.lark").read_text(encoding="utf-8")
     return Lark(
-        text,
+        _text(),
         parser="lalr",
         lexer="basic",
         postlex=Layout(),
         propagate_positions=True,
         maybe_placeholders=True,
     )
+
+
+@cache
+def _lexer() -> Lark:
+    """Compile the words of the grammar, once: a Lark with a parser would compile them anew for each text."""
+    return Lark(_text(), parser=None, lexer="basic", postlex=Layout())
+
+
+def words(text: str) -> Iterator[Token]:
+    """Give the words and signs of a text, its line breaks and indentation; what is none, as `UNREADABLE`."""
+    return _lexer().lex(text)
+
+
+def _text() -> str:
+    return files("guard.grammars").joinpath("procedure.lark").read_text(encoding="utf-8")
 
 
 def read(source: Source) -> Reading:
@@ -144,7 +158,7 @@ def _words(text: str) -> tuple[list[Token], tuple[Span, str, str] | None]:
     """Give the tokens of a text, and what exceeds a limit: its place, the limit, what to do."""
     tokens: list[Token] = []
     depth = 0
-    for token in grammar().lex(text):
+    for token in words(text):
         tokens.append(token)
         if token.type in CLOSERS or token.type == "_INDENT":
             depth += 1

@@ -80,7 +80,14 @@ LAID_OUT = (HEAD + "  x = a\n  # why\n  return x\n").encode()
 
 
 @pytest.mark.parametrize("what", BAD)
-@pytest.mark.parametrize("command", [("lint",), ("show",), ("fmt", "--check")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(("lint",), id="lint"),
+        pytest.param(("show",), id="show", marks=pytest.mark.slow),
+        pytest.param(("fmt", "--check"), id="fmt --check", marks=pytest.mark.slow),
+    ],
+)
 def test_a_bad_file_is_refused_in_short_and_in_time(
     command: tuple[str, ...], what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

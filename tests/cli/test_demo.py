@@ -77,6 +77,7 @@ def test_the_demo_convinces_whatever_is_drawn(seed: int) -> None:
     assert re.match(r"[0-9]+, right \(", guarded)
 
 
+@pytest.mark.slow
 @pytest.mark.local
 @pytest.mark.parametrize("after", ["model: ", "stall: "], ids=["as it starts", "at its first request"])
 def test_the_demo_can_be_stopped_at_any_time(after: str) -> None:

@@ -71,6 +71,7 @@ class Engines:
 # --- faithful and unfaithful texts ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_the_rest_of_a_shipped_procedure_is_taken_by_all(name: str, level: Level) -> None:

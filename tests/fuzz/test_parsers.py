@@ -12,8 +12,8 @@ from tests.fuzz.mutations import MOST, MUTATIONS, mutated
 from tests.fuzz.parsers import DOCUMENTED, PARSERS, Parser
 from tests.fuzz.strange import GROWTH, strange
 
-FEW: Final = 25
-MANY: Final = 300
+FEW: Final = 10
+MANY: Final = 315
 WIDE: Final = 2.0  # seconds for a text: what takes one by hand takes no two here, however busy the machine
 EACH: Final = pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 

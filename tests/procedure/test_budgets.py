@@ -73,6 +73,7 @@ def seconds_to_load(text: str) -> float:
     return process_time() - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_any_file_is_read_or_refused_in_time(shape: str) -> None:
     text = SHAPES[shape](1_950)

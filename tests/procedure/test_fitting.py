@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from guard.errors import ProcedureError
 from guard.procedure.fitting import Fitting
 from guard.procedure.load import load
-from guard.procedure.syntax import MAX_PROBLEMS, grammar
+from guard.procedure.syntax import MAX_PROBLEMS, grammar, words
 from tests.work import calls
 
 ROOT: Final = Path(__file__).parent.parent.parent
-TOKENS: Final = list(grammar().lex((ROOT / "examples/income_tax/income_tax.proc").read_text("utf-8")))
+TOKENS: Final = list(words((ROOT / "examples/income_tax/income_tax.proc").read_text("utf-8")))
 
 
 @st.composite
@@ -48,6 +48,7 @@ MISTAKES: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_file_with_many_mistakes_is_gone_through_about_once(mistake: str) -> None:
     def text(mistakes: int) -> str:

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard.errors import ProcedureError
+from guard.procedure import syntax
 from guard.procedure.format import WIDTH, formatted
 from guard.procedure.load import load
-from guard.procedure.syntax import grammar
 from tests.strategies import Sample, samples
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.proc"))
 
 
 def words(text: str) -> list[tuple[str, str]]:
-    tokens = grammar().lex(text + "\n")
+    tokens = syntax.words(text + "\n")
     kept = [(token.type, "" if token.type.startswith("_") else str(token)) for token in tokens]
     # Blank lines at the top are a line break of their own.
     return kept[1:] if kept[:1] == [("_NL", "")] else kept

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import openai
 import yaml
@@ -65,15 +65,21 @@ def scripted(
     return configured(folder, f"{server}{text}{dedent(config)}")
 
 
+BRIEF: Final = {"connect_s": 0.3, "first_s": 0.5, "idle_s": 0.3}
+
+
 def behind(folder: Path, url: str, *, config: str = BOUND, server: str = PORTS, **settings: Any) -> Service:
-    """A service in front of a server at `url`."""
+    """A service before a server at `url`, whom it waits for as long as a test may take.
+
+    A test of a server that falls silent says how soon that is noticed (`BRIEF`).
+    """
     upstream = {
         "kind": "generic",
         "base_url": url,
         "model": "m",
-        "connect_s": 0.3,
-        "first_s": 0.5,
-        "idle_s": 0.3,
+        "connect_s": HANGS_S,
+        "first_s": HANGS_S,
+        "idle_s": HANGS_S,
     }
     text = yaml.safe_dump({"upstreams": {"main": upstream | settings}})
     return configured(folder, f"{server}{text}{dedent(config)}")
@@ -191,17 +197,19 @@ def request(
 
 async def read_reply(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
     status, headers = await read_head(reader)
-    if headers.get("transfer-encoding") == "chunked":
-        body = b"".join([piece async for piece in read_chunks(reader)])
-    else:
-        body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return status, headers, body
+    return status, headers, await read_body(reader, headers)
 
 
 async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     pairs = (line.split(": ", 1) for line in head[1:] if line)
     return int(head[0].split()[1]), {name.lower(): value for name, value in pairs}
+
+
+async def read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    if headers.get("transfer-encoding") == "chunked":
+        return b"".join([piece async for piece in read_chunks(reader)])
+    return await reader.readexactly(int(headers.get("content-length", "0")))
 
 
 async def read_chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -15,7 +15,20 @@ from weakref import ref
 import pytest
 
 from guard.telemetry.metrics import Metrics
-from tests.proxy.running import BODY, BOUND, PORTS, TRACE, Reply, read_reply, request, run, running, scripted
+from tests.proxy.running import (
+    BODY,
+    BOUND,
+    PORTS,
+    TRACE,
+    Reply,
+    read_body,
+    read_head,
+    read_reply,
+    request,
+    run,
+    running,
+    scripted,
+)
 from tests.upstream.servers import HANGS_S
 
 SERVES = """
@@ -44,12 +57,16 @@ async def process(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Proces
         await child.wait()
 
 
-async def ask(url: str, data: bytes) -> Reply:
+async def ask(url: str, data: bytes, begun: asyncio.Event | None = None) -> Reply:
+    """Ask on a connection of its own; `begun` is set once the head of the answer has come."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         writer.write(data)
-        return Reply(*(await read_reply(reader)))
+        status, headers = await read_head(reader)
+        if begun is not None:
+            begun.set()
+        return Reply(status, headers, await read_body(reader, headers))
     finally:
         writer.close()
 
@@ -63,8 +80,10 @@ def test_a_signal_lets_a_running_stream_finish_and_the_process_end_well(
     async def body() -> None:
         async with process(tmp_path) as (child, client, admin):
             assert (await ask(admin, request(b"", path="/readyz", method="GET"))).json == {"status": "ready"}
-            stream = asyncio.create_task(ask(client, request(json.dumps({**BODY, "stream": True}).encode())))
-            await asyncio.sleep(0.2)
+            begun = asyncio.Event()
+            asking = ask(client, request(json.dumps({**BODY, "stream": True}).encode()), begun)
+            stream = asyncio.create_task(asking)
+            await begun.wait()
             child.send_signal(number)
             reply = await stream
             assert reply.events[-1]["stepguard"]["outcome"] == "accepted_first"
@@ -76,17 +95,20 @@ def test_a_signal_lets_a_running_stream_finish_and_the_process_end_well(
 
 
 def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
-    scripted(tmp_path, {"text": TRACE, "delay_s": 5}, config=BOUND, server=PORTS)
+    scripted(tmp_path, {"text": TRACE, "chunk": 20, "delay_s": 0.5}, config=BOUND, server=PORTS)
 
     async def body() -> None:
-        async with process(tmp_path) as (child, client, _):
-            stream = asyncio.create_task(ask(client, request(json.dumps(BODY).encode())))
-            await asyncio.sleep(0.2)
+        async with process(tmp_path) as (child, client, admin):
+            begun = asyncio.Event()
+            asking = ask(client, request(json.dumps({**BODY, "stream": True}).encode()), begun)
+            stream = asyncio.create_task(asking)
+            await begun.wait()
             child.send_signal(signal.SIGTERM)
-            await asyncio.sleep(0.2)
+            while (await ask(admin, request(b"", path="/readyz", method="GET"))).status == 200:  # noqa: ASYNC110 (another process tells)
+                await asyncio.sleep(0.01)
             assert child.returncode is None
             child.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(child.wait(), 2) == -signal.SIGTERM
+            assert await child.wait() == -signal.SIGTERM
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                 await stream
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -509,15 +510,15 @@ def test_a_request_that_cannot_be_carried_out_is_refused_with_the_field(tmp_path
 def test_an_input_as_large_as_no_number_is_refused_at_once(tmp_path: Path) -> None:
     body = json.dumps(BODY).replace('"a": 2', '"a": 1e999999').encode()
     started = asyncio.run(_timed(tmp_path, body))
-    assert started < 0.5
+    assert started < 5  # of processor time; as a whole number it would take minutes
 
 
 async def _timed(tmp_path: Path, body: bytes) -> float:
     async with running(scripted(tmp_path, TRACE)) as endpoint:
-        before = asyncio.get_running_loop().time()
+        before = process_time()
         reply = await endpoint.post(body)
         assert reply.status == 400
-        return asyncio.get_running_loop().time() - before
+        return process_time() - before
 
 
 def test_all_wrong_inputs_are_named_at_once(tmp_path: Path) -> None:

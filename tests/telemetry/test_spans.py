@@ -247,7 +247,7 @@ def test_a_collector_that_never_answers_does_not_hold_up_the_end() -> None:
     play.play_accepted(spans)
     began = time.monotonic()
     spans.close()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     exporter.released.set()
 
 

@@ -123,7 +123,6 @@ def test_the_clients_key_is_passed_on_only_where_the_operator_says_so() -> None:
     async def body() -> None:
         async with serving(behave) as server, connected(server, pass_key=True, api_key="sk-ours") as upstream:
             await hear(upstream, call=Call(authorization="Bearer theirs"))
-            await asyncio.sleep(0.05)  # until the server has closed the connection
             await hear(upstream, call=Call())
 
     run(body())
@@ -376,26 +375,27 @@ def test_comments_after_some_text_do_not_count_as_saying_something() -> None:
 @pytest.mark.parametrize("thought", [said(None, reasoning_content="hmm"), said("")])
 def test_thinking_is_saying_something_and_empty_chunks_are_not(thought: bytes) -> None:
     events = [chunked(thought)] * 20
-    behave = answers(
-        STREAM_HEAD, chunked(said("1")), *events, chunked(said("2", "stop") + DONE), pause_s=0.03
-    )
+    limits = Timeouts(connect_s=HANGS_S, first_s=HANGS_S, idle_s=1, linger_s=HANGS_S)
+    behave = answers(STREAM_HEAD, chunked(said("1")), *events, chunked(said("2", "stop") + DONE), pause_s=0.1)
     if thought == said(""):
-        assert isinstance(fault(behave, timeouts=SHORT), UpstreamTimeout)
+        assert isinstance(fault(behave, timeouts=limits), UpstreamTimeout)
     else:
-        assert text_in(answered(behave, timeouts=SHORT)) == "12"
+        assert text_in(answered(behave, timeouts=limits)) == "12"
 
 
 @pytest.mark.parametrize(
-    ("raw", "limit_s"),
+    ("raw", "limit"),
     [
-        ((), 0.2),
-        ((STREAM_HEAD,), 0.2),
-        ((STREAM_HEAD, chunked(said("1"))), 0.5),
-        ((STREAM_HEAD, chunked(said("1", "stop"))), 0.1),
+        ((), "first_s"),
+        ((STREAM_HEAD,), "first_s"),
+        ((STREAM_HEAD, chunked(said("1"))), "idle_s"),
+        ((STREAM_HEAD, chunked(said("1", "stop"))), "linger_s"),
     ],
 )
-def test_each_limit_is_kept_on_its_own(raw: tuple[bytes, ...], limit_s: float) -> None:
-    limits = Timeouts(connect_s=5, first_s=0.2, idle_s=0.5, linger_s=0.1)
+def test_each_limit_is_kept_on_its_own(raw: tuple[bytes, ...], limit: str) -> None:
+    """The others are longer than a test may take."""
+    long = dict.fromkeys(("connect_s", "first_s", "idle_s", "linger_s"), 10.0 * HANGS_S)
+    limits = Timeouts(**{**long, limit: 0.2})
 
     async def body() -> float:
         clock = asyncio.get_running_loop().time
@@ -405,7 +405,7 @@ def test_each_limit_is_kept_on_its_own(raw: tuple[bytes, ...], limit_s: float) -
                 await hear(upstream)
             return clock() - began
 
-    assert limit_s - 0.02 <= run(body()) < limit_s + 0.3
+    assert run(body()) >= 0.18
 
 
 def test_a_slow_client_is_no_silent_server() -> None:

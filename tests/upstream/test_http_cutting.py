@@ -111,14 +111,14 @@ def test_no_connection_is_left_open_whatever_happens() -> None:
             with suppress(UpstreamError):
                 await first_pieces(upstream.stream(opening(), client=Call()), 1)
 
-    async def body() -> int:
+    async def body() -> None:
         await asyncio.gather(*map(once, behaviours))
         before = open_files()
         await asyncio.gather(*map(once, behaviours * 10))
-        await asyncio.sleep(0.05)
-        return open_files() - before
+        while open_files() > before:  # noqa: ASYNC110 (the system counts them)
+            await asyncio.sleep(0.01)
 
-    assert run(body()) <= 0
+    run(body())
 
 
 def test_text_that_piles_up_holds_the_server_back() -> None:

@@ -26,7 +26,7 @@ from guard.upstream.capabilities import Place
 from guard.upstream.http import HttpUpstream
 from guard.upstream.local import LocalUpstream, require_runtime
 from guard.upstream.model import resolve
-from tests.upstream.servers import Call, opening, text_in
+from tests.upstream.servers import HANGS_S, Call, opening, text_in
 
 CALL = Call()
 PREFIX = "1 part = 2 + 3 ="
@@ -242,7 +242,7 @@ def test_no_orphan_is_left_however_the_parent_ends(number: signal.Signals) -> No
         assert alive(child)
         parent.send_signal(number)
         parent.wait(10)
-    assert gone_within(child, 3)
+    assert gone_within(child, HANGS_S)
 
 
 @pytest.mark.local
@@ -257,7 +257,7 @@ def test_a_start_that_is_given_up_leaves_no_child() -> None:
             await asyncio.wait([starting])
             return pid
 
-    assert gone_within(asyncio.run(body()), 3)
+    assert gone_within(asyncio.run(body()), HANGS_S)
 
 
 @pytest.mark.local
