@@ -18,6 +18,7 @@ class StepCounts:
 
     `supported` of those that the model decided have a value that its quotes had to say, and do; the others
     are `unsupported`: no quote was asked for, or only a loose one, or the value is null or an empty list.
+    `isolated` of the scaffolded and of the model's decisions were asked for by themselves, without the trace.
     """
 
     expected: int | None = None
@@ -25,6 +26,7 @@ class StepCounts:
     scaffolded: int = 0
     model_decided: int = 0
     supported: int = 0
+    isolated: int = 0
     repaired: int = 0
     computed: int = 0
     missing: int | None = None
@@ -48,6 +50,7 @@ class StepCounts:
             "model_decided": self.model_decided,
             "supported": self.supported,
             "unsupported": self.unsupported,
+            "isolated": self.isolated,
             "repaired": self.repaired,
             "computed": self.computed,
             "missing": self.missing,

@@ -16,12 +16,11 @@ from guard.dialect.lark import Level
 from guard.procedure.execute import Program
 from guard.procedure.model import StepKind
 from guard.run import lines as one_by_one
-from guard.run.ladders import ALL, ENDS, LADDERS, Action, Ladder, named
+from guard.run.ladders import ALL, AT_A_STEP, ENDS, Action, Ladder, defaults, named
 from guard.run.messages import Target
 from guard.run.policy import ForceBy
 from guard.upstream.backends import target_for
 
-AT_A_STEP: Final = frozenset({Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD})
 _LOOPS: Final = frozenset({StepKind.LOOP, StepKind.WHILE})
 
 
@@ -120,7 +119,7 @@ def _table(settings: PolicySettings) -> Iterator[Row]:
         yield Row(source="actions", violations=(), steps=(), actions=_actions(ladder, settings))
         return
     kinds: dict[Ladder, list[str]] = {}
-    for kind, ladder in LADDERS.items():
+    for kind, ladder in defaults(settings.policy.force).items():
         if any(kind is other for other, _ in left):
             kinds.setdefault(ladder, []).append(kind.value)
     for ladder, violations in kinds.items():
@@ -228,7 +227,7 @@ def _passed_over(
         return
     rungs = {rung for rule in settings.policy.rules for rung in rule.ladder}
     if any(row.source == "default" for row in _table(settings)):
-        rungs |= {rung for ladder in LADDERS.values() for rung in ladder}
+        rungs |= {rung for ladder in defaults(settings.policy.force).values() for rung in ladder}
     actions = {rung.action for rung in rungs}
     for rung in sorted(rungs, key=spell_rung):
         if rung.action is Action.FALLBACK and rung.upstream is None and len(upstreams) == 1:

@@ -9,11 +9,11 @@ from typing import Final
 from guard.check.verdict import Kind
 from guard.config.policies import Entry, PolicySettings, RuleSettings
 from guard.procedure.model import ANSWERS, StepKind
-from guard.run.ladders import ENDS, Action, Rung
+from guard.run.ladders import AT_A_STEP, ENDS, Action, Rung
 
 Fault = tuple[tuple[str, ...], str]  # the keys that are to blame, the first one above all; what is wrong
 
-REPEATED: Final = frozenset({Action.RESTART, Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD})
+REPEATED: Final = frozenset({Action.RESTART, *AT_A_STEP})
 DECIDED: Final = frozenset({StepKind.EXTRACT, StepKind.JUDGE, StepKind.CHOICE})  # what the model decides
 _ONLY_AT: Final[Mapping[Kind, frozenset[StepKind]]] = {
     Kind.WRONG_BRANCH: frozenset({StepKind.BRANCH, StepKind.WHILE, StepKind.REQUIRE, StepKind.CHECK}),

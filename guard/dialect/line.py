@@ -151,7 +151,7 @@ def _pieces(expected: Expected, level: Level, rules: dict[str, Node]) -> Iterato
             else:
                 yield from _working(cell, cell.working, level, rules)
         if expected.decision is not None:
-            yield _Piece(_decided(expected.decision, cell, level, rules), None)
+            yield _Piece(decided(expected.decision, cell, level, rules), None)
         elif not cell.bare:
             yield _value(expected, cell, level)
     yield _fixed(expected.tail)
@@ -217,7 +217,7 @@ def _value(expected: Expected, cell: Cell, level: Level) -> _Piece:
     return _Piece(hole(cell.type, cell.spelling), cell.spelling, operand=copied)
 
 
-def _decided(decision: Decision, cell: Cell, level: Level, rules: dict[str, Node]) -> Node:
+def decided(decision: Decision, cell: Cell, level: Level, rules: dict[str, Node]) -> Node:
     """Give what may stand for a decided value, with its quotes; the cell knows which ways are left."""
     texts = [text for _, text in decision.sources]
     kind, most = required(decision.type), decision.at_most

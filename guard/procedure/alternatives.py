@@ -41,7 +41,8 @@ class OneOfStep:
             path = f"{prefix}{self.place.suffix}[{turn}]"
             count(frame, path)
             cell = Cell((), "", None, UNKNOWN, None, EnumType(tuple(left)))
-            chosen = yield self.place.expect(path, (cell,), decision=_choice(known, EnumType(tuple(left))))
+            decision = _choice(known, EnumType(tuple(left)))
+            chosen = yield self.place.expect(path, (cell,), decision=decision, env=frame.shown)
             name = usable(chosen, known) if chosen is not None else None
             if not isinstance(name, str) or name not in self.ways:
                 return undetermined(path, self.place)

@@ -112,7 +112,7 @@ class DoStep:
         written = [part for part in working if isinstance(part, str)]
         known = "".join(written) if len(written) == len(working) else None
         cell = Cell((), "", working, UNKNOWN if known is None else known, known, _STRING, bare=True)
-        yield self.place.expect(path, (cell,))
+        yield self.place.expect(path, (cell,), env=frame.shown)
         inner.steps = frame.steps
         inner.env[PASSES] = frame.env[PASSES]
         ending = yield from self._inside(self.body.run(inner, f"{path}."))
@@ -173,12 +173,13 @@ class LoopStep:
         except EvaluationError as reason:
             raise fault(path, reason) from None
         if items is UNKNOWN:
-            yield self.place.expect(path, (Cell((), "", None, UNKNOWN, None, _INT),))
+            yield self.place.expect(path, (Cell((), "", None, UNKNOWN, None, _INT),), env=frame.shown)
             return undetermined(path, self.place)
         if len(items) > self.bound:
             long = f"has {len(items)} items, the loop takes at most {self.bound}"
             raise Fault(path, f"{text(self.items.expr)} {long}")
-        yield self.place.expect(path, (Cell((), "", None, len(items), str(len(items)), _INT),))
+        count_of = Cell((), "", None, len(items), str(len(items)), _INT)
+        yield self.place.expect(path, (count_of,), env=frame.shown)
         seen = self.items.evaluate(frame.shown) if self.named else items
         for index, item in enumerate(items):
             frame.store(self.variable, item, seen[index])

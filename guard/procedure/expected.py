@@ -13,7 +13,7 @@ A line is `path head cells tail`, for instance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final, Protocol
@@ -107,7 +107,8 @@ class Expected:
     `path` is the number with loop passes (`5[2].1`); `number` the one in the procedure's text (`5.1`);
     `label` the author's name for the step, if any; `target` the variable it gives a value, if any.
     `text` is the canonical line where it was written before its cells were made, else None. `others` are
-    the steps that may come instead, which an execution is told by a `Pick`.
+    the steps that may come instead, which an execution is told by a `Pick`. `env` has the values of the
+    variables as a trace shows them, for as long as the step is due: the execution goes on with it.
     """
 
     path: str
@@ -121,6 +122,7 @@ class Expected:
     decision: Decision | None = None
     text: str | None = field(default=None, compare=False, repr=False)
     others: tuple[Expected, ...] = ()
+    env: Mapping[str, Value | Unknown] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def known(self) -> bool:
@@ -158,11 +160,12 @@ class Ready(Expected):
         text: str,
         value: Value,
         source: Readable,
+        env: Mapping[str, Value | Unknown],
     ) -> None:
         self.path, self.number, self.kind, self.label = path, number, kind, label
         self.target, self.head, self.text = target, head, text
         self.tail, self.decision, self.others = "", None, ()
-        self._value, self._source = value, source
+        self._value, self._source, self.env = value, source, env
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[Expected]:  # type: ignore[override]

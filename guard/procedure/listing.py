@@ -58,7 +58,7 @@ def listing(module: Module, procedure: Procedure) -> str:
     declared = [
         _numbers(module.numbers) if module.numbers.carry_exact or _rounds(procedure, module) else "",
         "\n".join(_records(procedure, module)),
-        *(_table(table) for table in _tables(procedure, module)),
+        *(table_text(table) for table in _tables(procedure, module)),
         "\n".join(_tools(procedure, module)),
     ]
     steps = "\n".join(_lines(procedure.body, 0, "", module, full=False))
@@ -73,7 +73,7 @@ def canonical(module: Module, procedure: Procedure) -> str:
             _numbers(module.numbers),
             *([] if (zone := zone_of(procedure, module)) is None else [f"now in {_quoted(zone)}"]),
             *(f"record {fields_text(record.fields)}" for record in _record_types(procedure, module)),
-            *(_table(table) for table in _tables(procedure, module)),
+            *(table_text(table) for table in _tables(procedure, module)),
             *_tools(procedure, module),
             _head(procedure),
             *_lines(procedure.body, 0, "", module, full=True),
@@ -212,7 +212,8 @@ def _head(procedure: Procedure) -> str:
     return f"procedure {procedure.name}({_parameters(procedure.parameters)}) -> {type_text(procedure.result)}"
 
 
-def _table(table: Table) -> str:
+def table_text(table: Table) -> str:
+    """Give a table as the model sees it."""
     head = (
         f"table {table.name}({_parameters(table.parameters)}) -> {type_text(table.result)}, {table.hit.value}"
     )

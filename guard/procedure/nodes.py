@@ -6,8 +6,8 @@ texts which differ in white space give equal trees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 from guard.procedure.types import Type, Unit, Value
 from guard.source import Span
@@ -233,6 +233,34 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return items
         case RecordOf(fields):
             return tuple(value for _, value in fields)
+
+
+def mapped(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Give an expression with each of its parts changed."""
+    match expr:
+        case Literal() | Name():
+            return expr
+        case FieldOf(record):
+            return replace(expr, record=change(record))
+        case Negate(operand) | Not(operand) | IsNull(operand) | Convert(operand):
+            return replace(expr, operand=change(operand))
+        case Default(value, fallback):
+            return replace(expr, value=change(value), fallback=change(fallback))
+        case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
+            return replace(expr, left=change(left), right=change(right))
+        case Shift(date, _, amount):
+            return replace(expr, date=change(date), amount=change(amount))
+        case Choose(condition, then, otherwise):
+            return replace(expr, condition=change(condition), then=change(then), otherwise=change(otherwise))
+        case Call(_, arguments):
+            return replace(expr, arguments=tuple(map(change, arguments)))
+        case Aggregate(_, term, _, items, condition, key):
+            only, by = (part if part is None else change(part) for part in (condition, key))
+            return replace(expr, term=change(term), items=change(items), condition=only, key=by)
+        case ListOf(items):
+            return replace(expr, items=tuple(map(change, items)))
+        case RecordOf(fields):
+            return replace(expr, fields=tuple((name, change(value)) for name, value in fields))
 
 
 def within(expr: Expr) -> Iterator[Expr]:

@@ -63,11 +63,18 @@ class Place:
     target: str | None = None
 
     def expect(
-        self, path: str, cells: tuple[Cell, ...], tail: str = "", decision: Decision | None = None
+        self,
+        path: str,
+        cells: tuple[Cell, ...],
+        tail: str = "",
+        decision: Decision | None = None,
+        *,
+        env: Env,
     ) -> Expected:
-        """Give the line that must come here."""
+        """Give the line that must come here. `env` has the values that the trace shows."""
         return Expected(
-            path, self.number, self.kind, self.label, self.target, self.head, cells, tail, decision
+            *(path, self.number, self.kind, self.label, self.target, self.head, cells, tail, decision),
+            env=env,
         )
 
     def ready(self, path: str, body: Body, env: Env) -> Expected | None:
@@ -87,7 +94,7 @@ class Place:
         if not LEAST < value < MOST:
             return None
         kind, label, target, head = self.kind, self.label, self.target, self.head
-        return Ready(path, self.number, kind, label, target, head, line, value, body)
+        return Ready(path, self.number, kind, label, target, head, line, value, body, env)
 
 
 class Fault(Exception):  # noqa: N818 (the procedure's, and no error of ours)
@@ -157,7 +164,7 @@ class AssignStep:
             frame.pending = ready.value
             return ready
         frame.pending, cells = self.body.fill(frame.env, frame.shown)
-        return self.place.expect(path, cells, self.body.tail)
+        return self.place.expect(path, cells, self.body.tail, env=frame.shown)
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
         """Keep the value: the computed one, or what was sent instead."""
@@ -194,7 +201,7 @@ class DecideStep:
             at_most=next((most for fields, most in self.limits if not fields), None),
         )
         cell = Cell((), "", None, UNKNOWN, None, self.type)
-        return self.place.expect(path, (cell,), decision=decision)
+        return self.place.expect(path, (cell,), decision=decision, env=frame.shown)
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> None:
         """Keep the model's value."""
@@ -239,7 +246,7 @@ class Condition:
             frame.pending = ready.value
             return ready
         frame.pending, cells = self.body.fill(frame.env, frame.shown)
-        return self.place.expect(path, cells)
+        return self.place.expect(path, cells, env=frame.shown)
 
     def holds(self, frame: Frame, sent: Sent) -> bool | Unknown:
         """Say what to go on with: the computed value, or what was sent instead."""
@@ -279,7 +286,7 @@ class ReturnStep:
     def expect(self, frame: Frame, path: str) -> Expected:
         """Give the line with the answer."""
         _, cells = self.body.fill(frame.env, frame.shown)
-        return self.place.expect(path, cells, self.body.tail)
+        return self.place.expect(path, cells, self.body.tail, env=frame.shown)
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> Ending:  # noqa: ARG002
         """End."""
@@ -295,10 +302,10 @@ class RefuseStep:
     text: str
     end: EndKind
 
-    def expect(self, frame: Frame, path: str) -> Expected:  # noqa: ARG002
+    def expect(self, frame: Frame, path: str) -> Expected:
         """Give the line."""
         cell = Cell((), "", None, self.text, spell(self.text, _STRING), _STRING)
-        return self.place.expect(path, (cell,))
+        return self.place.expect(path, (cell,), env=frame.shown)
 
     def take(self, frame: Frame, expected: Expected, sent: Sent) -> Ending:  # noqa: ARG002
         """End."""

@@ -12,11 +12,13 @@ from guard.run import policy as retry
 from guard.run.generation import Generation
 from guard.run.heeding import Heeding
 from guard.run.history import History
+from guard.run.isolating import Answering, isolated
 from guard.run.messages import Open, Ours, Strategy, Target
 from guard.run.opening import Job, Opening, Reason, opening
 from guard.run.overlap import Overlap
 from guard.run.policy import ForceBy, Policy, Vary
 from guard.run.progress import Progress
+from guard.trace.alone import can_be_asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,8 @@ def ask(
     draws = varying.draws(history.attempts, following.strategy)
     tries = varying.tries(history.attempts, following.strategy, step, following.upstream)
     again = tries if Vary.PHRASING in policy.vary else 0
-    by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
-    made = opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by)
-    bounded = made.one_line and not policy.releases
+    made, alone = _made(job, policy, progress, target, following, again=again, tries=tries)
+    bounded = made.bounded and not policy.releases
     room = _room(progress.expected, following.max_tokens) if bounded else None
     generation = Generation(
         number=history.generations,
@@ -55,12 +56,13 @@ def ask(
         strategy=following.strategy,
         counted=following.counted,
         step=step,
-        prefix=progress.verified + made.tail,
+        prefix=progress.verified + made.tail if alone is None else alone.question,
         given=made.given,
         scaffold=following.reason.cell is not None,
         stop=made.stop,
         cut=policy.force is Level.VALUES or made.one_line,
-        overlap=_overlap(policy, progress, made, first=not history.violations),
+        overlap=None if alone else _overlap(policy, progress, made, first=not history.violations),
+        alone=alone,
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
         heeding=None if made.promised is None else Heeding(made.promised),
@@ -86,10 +88,30 @@ def ask(
         resume_from=step,
         model=target.model,
         last=retry.further(history.attempts, targets, here=following.upstream) is None,
-        stop=lines.ENDS if bounded and not tries and not target.plain else (),  # a further try may begin anew
+        # A further try may begin anew, and an answer to a question with an empty line.
+        stop=lines.ENDS if bounded and not (tries or target.plain or alone) else (),
+        isolated=alone is not None,
     )
-    generation.ours = frozenset(_added(command, job, asked, history=bool(progress.lines)))
+    history_told = bool(progress.lines) and alone is None
+    generation.ours = frozenset(_added(command, job, asked, history=history_told))
     return generation, command
+
+
+def _made(
+    job: Job,
+    policy: Policy,
+    progress: Progress,
+    target: Target,
+    following: Next,
+    *,
+    again: int,
+    tries: int,
+) -> tuple[Opening, Answering | None]:
+    """Give the text of a generation; and what reads its answer, where its step is asked for by itself."""
+    if following.reason.alone and can_be_asked(progress.shown):
+        return isolated(job, progress, target, policy.force, again=tries)
+    by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
+    return opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by), None
 
 
 def _added(command: Open, job: Job, asked: float | None, *, history: bool) -> Iterator[Ours]:

@@ -109,6 +109,7 @@ class Finishing:
             reason=endings.reason(outcome, error),
             finish_reason=finish_reason,
             classes=progress.classes,
+            isolated=progress.isolated_steps,
             votes=self.polls.report,
             discarded=self.accounts.discarded(
                 served, answered=answer is not None, released=outcome is Outcome.RELEASED

@@ -8,6 +8,7 @@ from guard.check.verdict import Violation
 from guard.dialect.line import Level
 from guard.procedure.expected import Expected
 from guard.run.heeding import Heeding
+from guard.run.isolating import Answering
 from guard.run.messages import Ended, Ours, Strategy, Text, Usage
 from guard.run.overlap import Overlap
 from guard.run.policy import Attempt
@@ -42,6 +43,8 @@ class Generation:
     `one_line`: it is for the due line only, which was begun up to the value of `cell`, when there were
     `since` lines; `room`: the tokens that it may have for that, None: all that are left.
 
+    `alone` reads its answer where its step is asked for by itself; `prefix` is the question then.
+
     `characters`, `rows` (line ends) and `tokens` are what it has written, read or not; `ahead` are tokens
     that were written and not yet told. `thoughts` are those of `tokens` that it thought, `musing` the ones
     that nobody was told of yet, `thought` the characters. `told` is the last usage that came before the
@@ -64,6 +67,7 @@ class Generation:
     one_line: bool = False
     cell: int | None = None
     since: int = 0
+    alone: Answering | None = None
     room: int | None = None
     pieces: list[str] = field(default_factory=list)  # of all that it has written
     length: int = 0  # of these: joining them for each line would take ever longer

@@ -11,6 +11,7 @@ from guard.run.lines import scaffold_cell
 from guard.run.policy import Attempt
 from guard.run.progress import Progress
 from guard.run.release import says_something, unverified
+from guard.trace.alone import can_be_asked
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +53,9 @@ class History:
         assert due is not None, "a violation behind the answer is none"
         cell = scaffold_cell(due, violation.cell)
         attempt = generation.failed(violation, due, delivered=progress.delivered > 0, cell=cell)
+        attempt = replace(attempt, isolable=can_be_asked(progress.shown))
+        if generation.alone is not None:
+            attempt = replace(attempt, scaffoldable=self._scaffoldable(attempt))
         written = progress.lines or says_something(unverified(generation, progress.verified))
         self.attempts.append(replace(attempt, written=bool(written)))
         self.violations.append(violation)
@@ -59,6 +63,12 @@ class History:
             left = progress.steps_to(generation.stop) if generation.stop else None
             generation.cut_short = Cut(lines=len(progress.lines), left=left)
         return cell
+
+    def _scaffoldable(self, failed: Attempt) -> bool:
+        """Whether the line had operands to be given when it was asked for with the trace."""
+        place = (failed.upstream, failed.failed_at)
+        before = (one for one in reversed(self.attempts) if (one.upstream, one.failed_at) == place)
+        return next((one.scaffoldable for one in before), False)
 
     def fail(self, generation: Generation) -> None:
         """Remember a generation that was ended by no fault of the model's."""
@@ -79,6 +89,7 @@ class History:
             failed_at=due.path,
             step_kind=due.kind,
             delivered=progress.delivered > 0,
+            isolable=can_be_asked(progress.shown),
             repairable=due.known,
             written=False,
         )

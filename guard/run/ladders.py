@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from guard.check.verdict import Kind
+from guard.dialect.line import Level
 from guard.procedure.model import StepKind
 
 
@@ -22,6 +23,7 @@ class Action(StrEnum):
     RESUME = "resume"  # from the last verified step
     FEEDBACK = "feedback"  # the same, and the model is told which step was wrong and how
     SCAFFOLD = "scaffold"  # from the last verified step, the line's operands given
+    ISOLATE = "isolate"  # the line is asked for by itself, without the trace, which then goes on from it
     FALLBACK = "fallback"  # resume on the next upstream, or on a named one
     REPAIR = "repair"  # the guard writes the line
     REJECT = "reject"
@@ -29,8 +31,13 @@ class Action(StrEnum):
 
 
 GENERATING: Final = frozenset(
-    {Action.RESTART, Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD, Action.FALLBACK}
+    {
+        *(Action.RESTART, Action.RESUME, Action.FEEDBACK),
+        *(Action.SCAFFOLD, Action.ISOLATE, Action.FALLBACK),
+    }
 )
+AT_A_STEP: Final = (Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD, Action.ISOLATE)  # what is tried at one
+_GIVING: Final = frozenset({Level.OPERANDS, Level.VALUES})
 ENDS: Final = frozenset({Action.REJECT, Action.RELEASE})
 
 
@@ -74,11 +81,13 @@ def _ladder(*rungs: Action | Rung) -> Ladder:
 _END: Final = (Action.FALLBACK, Action.REPAIR, Rung(Action.FEEDBACK, ALL), Action.REJECT)
 
 _FORM: Final = _ladder(Action.RESUME, *_END)
-_VALUE: Final = _ladder(Action.RESUME, Action.SCAFFOLD, *_END)
+# The same context tempts a model to the same slip, however hot: of 17 lines it got 13 right by themselves.
+_VALUE: Final = _ladder(Action.ISOLATE, Action.RESUME, Action.SCAFFOLD, *_END)
 _OPERANDS: Final = _ladder(Action.SCAFFOLD, *_END)
 _LOST: Final = _ladder(Rung(Action.RESUME, 1), Rung(Action.RESTART, 1), *_END)
 _DECIDED: Final = _ladder(
-    Action.RESUME, Action.FEEDBACK, Action.FALLBACK, Rung(Action.FEEDBACK, ALL), Action.REJECT
+    *(Action.RESUME, Action.FEEDBACK, Action.ISOLATE, Action.FALLBACK),
+    *(Rung(Action.FEEDBACK, ALL), Action.REJECT),
 )
 _CUT: Final = _ladder(Action.RESUME, Action.FALLBACK, Action.REPAIR, Action.REJECT)
 
@@ -107,18 +116,34 @@ LADDERS: Final[Mapping[Kind, Ladder]] = {
     Kind.TRUNCATED: _CUT,
 }
 
+_IN_TRACE: Final[Mapping[Kind, Ladder]] = {
+    kind: tuple(rung for rung in ladder if rung.action is not Action.ISOLATE)
+    for kind, ladder in LADDERS.items()
+}
+
+
+def defaults(force: Level, *, whole: bool = False) -> Mapping[Kind, Ladder]:
+    """Give the ladders of a policy without rules.
+
+    Nothing is isolated where a model is to write its operands by itself, as `force` says: the question would
+    give it the operands. Nor is it where answers are ready, and `whole` traces.
+    """
+    return LADDERS if force in _GIVING and not whole else _IN_TRACE
+
 
 def always(actions: Iterable[Action | Rung]) -> tuple[Rule, ...]:
     """Make the one rule that has the same ladder for every violation."""
     return (Rule(ladder=_ladder(*actions)),)
 
 
-def ladder(rules: Sequence[Rule], kind: Kind, step: StepKind | None) -> Ladder:
+def ladder(
+    rules: Sequence[Rule], kind: Kind, step: StepKind | None, force: Level, *, whole: bool = False
+) -> Ladder:
     """Find the ladder of a violation at a step: the first rule that fits, else the kind's default."""
     for rule in rules:
         if rule.fits(kind, step):
             return rule.ladder
-    return LADDERS[kind]
+    return defaults(force, whole=whole)[kind]
 
 
 def named(rules: Iterable[Rule]) -> tuple[str, ...]:

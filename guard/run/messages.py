@@ -44,6 +44,8 @@ class Strategy(StrEnum):
     FEEDBACK = "feedback"
     RESUME = "resume"
     SCAFFOLD = "scaffold"
+    ISOLATE = "isolate"  # for one step by itself, without the trace
+    CONTINUE = "continue"  # with the trace again, behind a line that was asked for by itself
     FALLBACK = "fallback"
     RACE = "race"  # the first generation of a further lane of a race
     VOTE = "vote"  # asked once more for what the model decides
@@ -103,8 +105,8 @@ class Target:
     `temperature` is what is asked for where the client asks for none; None leaves it to the server.
     `thoughts`: a grammar has to let them stand in front; `thinks`: its answers begin among them.
     `standby`: it is gone to only where a policy names it. `replays`: its answers are ready and whole, so that
-    it is asked for single lines only where a policy says so. `by_model` tells what it is for another model.
-    `patterns` are those that a JSON schema may have there. `plain`: it is sent no fields that nobody
+    it is asked for single lines or steps only where a policy says so. `by_model` tells what it is for another
+    model. `patterns` are those that a JSON schema may have there. `plain`: it is sent no fields that nobody
     asked for.
     """
 
@@ -215,7 +217,7 @@ class Open:
     `generation` counts every one from 1. `attempt` is 1 until a generation is opened because of a
     violation, which is the second, and so on.
     `model` is the target's: the name that the upstream knows the model by. `stop`: texts at which it ends,
-    where the server can be told.
+    where the server can be told. `isolated`: it is asked for one step by itself, without the trace.
     """
 
     generation: int
@@ -233,6 +235,7 @@ class Open:
     model: str = ""
     last: bool = False  # there is no further upstream that the run could go to
     stop: tuple[str, ...] = ()
+    isolated: bool = False
     loosened: Level | None = None  # the grammar's, where its notation cannot say what was asked for
 
 
@@ -253,13 +256,17 @@ class Close:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emit:
-    """A step that the client may have. `text` is its line with its end."""
+    """A step that the client may have. `text` is its line with its end.
+
+    `isolated`: it was asked for by itself, without the trace.
+    """
 
     step: str
     kind: StepKind
     step_class: StepClass
     text: str
     value: Value
+    isolated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +370,7 @@ class Finish:
     reason: str = ""  # in words, why it ended as it did
     finish_reason: str = "stop"
     classes: dict[str, StepClass] = field(default_factory=dict)  # step path -> class
+    isolated: frozenset[str] = frozenset()  # paths of the steps that were asked for by themselves
     votes: tuple[Voted, ...] = ()  # one a step that was put to the vote
     raced: Raced | None = None
     discarded: tuple[int, ...] = ()  # of each generation's completion tokens, those that served nobody

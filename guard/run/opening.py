@@ -55,12 +55,13 @@ class Reason:
 
     `cell` is the cell of the due line that is scaffolded, None for none. `violation` is what went wrong,
     if the model is to be told. `again` is how often the like was asked before, as far as that may change
-    the words.
+    the words. `alone`: the step is asked for by itself, without the trace.
     """
 
     cell: int | None = None
     violation: tuple[Kind, str] | None = None
     again: int = 0
+    alone: bool = False
 
 
 NO_REASON: Final = Reason()
@@ -75,7 +76,8 @@ class Opening:
     paths of the lines whose operands the model was given. `stop` is the path of the last step that the
     generation is for, "" where it goes on to the answer. `turn`: it answers a turn of a dialogue.
     `one_line`: it is for the due line and no other, begun up to the value of `cell`; None: the prefix has no
-    operands. `promised` gives what a server that heeds the grammar can write.
+    operands. `bounded`: nothing else is written in front of that, so that it takes few tokens. `promised`
+    gives what a server that heeds the grammar can write.
     """
 
     messages: tuple[Message, ...]
@@ -87,6 +89,7 @@ class Opening:
     stop: str
     turn: bool
     one_line: bool = False
+    bounded: bool = False
     cell: int | None = None
     loosened: Level | None = None  # of the grammar, where its notation could not say what was asked for
     promised: Callable[[], Grammar] | None = None
@@ -175,6 +178,7 @@ def _one_line(job: Job, progress: Progress, due: Expected, level: Level, reason:
         stop=due.path,
         turn=False,
         one_line=True,
+        bounded=True,
         cell=begun.cell,
     )
 

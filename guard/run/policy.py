@@ -25,8 +25,9 @@ from guard.check.verdict import Kind
 from guard.dialect.lark import Level
 from guard.procedure.expected import Expected
 from guard.procedure.model import StepKind
-from guard.run.ladders import ENDS, GENERATING, Action, Ladder, Rule, Rung, ladder
+from guard.run.ladders import AT_A_STEP, ENDS, GENERATING, Action, Ladder, Rule, Rung, ladder
 from guard.run.messages import Strategy, Target
+from guard.trace.alone import DECIDED
 
 TEMPERATURES: Final = (None, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2)  # of the first, second, ... like try
 SAME: Final = (
@@ -110,7 +111,7 @@ class Policy:
 
     def repairs(self, due: Expected) -> bool:
         """Whether the guard may write a line for which there are no tokens left."""
-        rungs = ladder(self.rules, Kind.TRUNCATED, due.kind)
+        rungs = ladder(self.rules, Kind.TRUNCATED, due.kind, self.force)
         return due.known and any(rung.action is Action.REPAIR for rung in rungs)
 
 
@@ -122,9 +123,10 @@ class Attempt:
     violation. `fault`: it was the network that ended it. `kind`, `failed_at`, `step_kind`, `found` and
     `text` tell of the violation that ended it: what it wrote behind `prefix`, up to the end of what was
     wrong. `kind` is None where it ended otherwise. `delivered`: the client had received something by then.
-    `scaffoldable`: the failed line has operands that the model had to write itself. `repairable`: the guard
-    knows the whole of that line. `written`: there is a text that could be released. `vote`: it ended with a
-    line that was put to the vote, and may well say what another one said.
+    `scaffoldable`: the failed line has operands that the model had to write itself. `isolable`: it can be
+    asked for by itself. `repairable`: the guard knows the whole of that line. `written`: there is a text that
+    could be released. `vote`: it ended with a line that was put to the vote, and may well say what another
+    one said.
     """
 
     upstream: int
@@ -140,6 +142,7 @@ class Attempt:
     text: str = ""
     delivered: bool = False
     scaffoldable: bool = False
+    isolable: bool = False
     repairable: bool = False
     written: bool = True
     vote: bool = False
@@ -182,7 +185,9 @@ def decide(
     """
     last = history[-1]
     assert last.kind is not None, "a generation that ended well needs no policy"
-    case = _Case(policy, history, ladder(policy.rules, last.kind, last.step_kind), upstreams, barred)
+    whole = upstreams[last.upstream].replays
+    rungs = ladder(policy.rules, last.kind, last.step_kind, policy.force, whole=whole)
+    case = _Case(policy, history, rungs, upstreams, barred)
     case.here = here
     choice = _choose(case, equal=case.equal)
     return choice if choice.action not in ENDS or not case.equal else _choose(case, equal="")
@@ -223,6 +228,7 @@ def blamed(attempt: Attempt, *, step: str, kind: StepKind, value: str, delivered
         found=value,
         delivered=delivered,
         scaffoldable=False,
+        isolable=kind in DECIDED,
         repairable=False,
     )
 
@@ -254,9 +260,6 @@ def repeats(history: Sequence[Attempt]) -> bool:
     return len(answered) == 2 and answered[0] == answered[1] and not history[-1].vote
 
 
-_CLIMBED: Final = (Action.RESUME, Action.FEEDBACK, Action.SCAFFOLD)  # what is tried at one step
-
-
 class _Case:
     """One violation and all that is known of what was tried before."""
 
@@ -282,7 +285,7 @@ class _Case:
     @property
     def climbed(self) -> int:
         """The highest rung that was tried at this step: there is no way back down."""
-        return max((self._reached(action) for action in _CLIMBED if self._has_tried(action)), default=0)
+        return max((self._reached(action) for action in AT_A_STEP if self._has_tried(action)), default=0)
 
     def _has_tried(self, action: Action) -> bool:
         return self.tried[action.value] > 0 or (action is Action.SCAFFOLD and self.begun)
@@ -296,7 +299,7 @@ class _Case:
     def was_tried(self, position: int) -> bool:
         """Whether a rung of this ladder was tried already."""
         action = self.rungs[position].action
-        if action in _CLIMBED:
+        if action in AT_A_STEP:
             return position <= self.climbed and self._has_tried(action)
         return action is Action.RESTART and self.tried[action.value] > 0
 
@@ -361,7 +364,7 @@ class _Case:
         if rung.action in _ON_THIS_UPSTREAM and (ended := self._spent_here):
             return ended
         match rung.action:
-            case Action.RESUME | Action.FEEDBACK | Action.SCAFFOLD:
+            case Action.RESUME | Action.FEEDBACK | Action.SCAFFOLD | Action.ISOLATE:
                 return self._why_not_at_step(position)
             case Action.RESTART:
                 return self._why_no_restart(position)
@@ -380,6 +383,8 @@ class _Case:
             return f"{action} was tried {_often(self.tried[action.value])} at this step"
         if action is Action.SCAFFOLD and not self.last.scaffoldable:
             return "the line has no operands that could still be given"
+        if action is Action.ISOLATE and not self.last.isolable:
+            return "nothing in the line can be asked for by itself"
         return None
 
     def _why_no_restart(self, position: int) -> str | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from guard.check.checker import Checker
 from guard.check.replay import Walk
 from guard.check.report import StepCounts
 from guard.check.verdict import Judgement, StepVerified, Verdict, Violation
 from guard.procedure.execute import Program
-from guard.procedure.expected import Ending, EndKind, Expected, Unknown
+from guard.procedure.expected import Ending, EndKind, Expected, Form, Unknown
 from guard.procedure.model import ANSWERS
 from guard.procedure.types import Value
 from guard.procedure.values import answer_text
@@ -24,13 +25,14 @@ class Line:
     """A verified line and who wrote it.
 
     `by` is the number of the generation that wrote `written` characters of it (the opening line counts with
-    the first); 0 where the guard wrote it.
+    the first); 0 where the guard wrote it. `isolated`: it was asked for the step by itself.
     """
 
     step: StepVerified
     step_class: StepClass
     by: int = 0
     written: int = 0
+    isolated: bool = False
 
 
 class Progress:
@@ -46,6 +48,7 @@ class Progress:
         self.checker = self._checker("")
         self._loose = False  # whether the checker has read more than whole verified lines
         self.writer = 0  # the number of the generation that writes
+        self.isolated = False  # whether that was asked for one step by itself
         self._framed = False  # whether the opening line is the guard's, or counted
         self._begun = 0  # characters of the line that is due which the guard wrote
         self._opened = 0  # so much of the text is the opening line, where the model wrote it by itself
@@ -64,6 +67,20 @@ class Progress:
     def expected(self) -> Expected | None:
         """The step that is due; None behind the answer, and where the procedure failed."""
         return self.checker.expected
+
+    @property
+    def shown(self) -> Expected:
+        """The step that is due, as it is where the trace shows how it is computed."""
+        if self._program.form is Form.WORK:
+            due = self.expected
+        else:
+            due = Walk.start(self._worked, self.inputs, self.checker.sent).due
+        assert due is not None, "there is nothing left to write"
+        return due
+
+    @cached_property
+    def _worked(self) -> Program:
+        return self._program.in_form(Form.WORK)
 
     @property
     def due(self) -> str:
@@ -89,6 +106,7 @@ class Progress:
             expected=expected,
             missing=None if expected is None else expected - len(self.lines),
             supported=sum(line.step.supported for line in self.lines),
+            isolated=sum(line.isolated for line in self.lines),
             **{
                 step_class.value: classes[step_class]
                 for step_class in StepClass
@@ -140,6 +158,11 @@ class Progress:
     def classes(self) -> dict[str, StepClass]:
         """Step path to who wrote it."""
         return {line.step.path: line.step_class for line in self.lines}
+
+    @property
+    def isolated_steps(self) -> frozenset[str]:
+        """The paths of the steps that were asked for by themselves."""
+        return frozenset(line.step.path for line in self.lines if line.isolated)
 
     @property
     def begin(self) -> str:
@@ -204,9 +227,8 @@ class Progress:
         """Note what was judged, and give it as it may be told: a number that a model made up stays here."""
         for judgement in judgements:
             if isinstance(judgement, StepVerified):
-                self.lines.append(
-                    Line(judgement, _class(judgement, given), self.writer, self._written(judgement))
-                )
+                step_class, written = _class(judgement, given), self._written(judgement)
+                self.lines.append(Line(judgement, step_class, self.writer, written, self.isolated))
         if not self.lines:
             self._opened = len(self.verified)
         return [
@@ -301,6 +323,7 @@ class Progress:
                 step_class=line.step_class,
                 text=line.step.text,
                 value=line.step.value,
+                isolated=line.isolated,
             )
             for line in due
         ]

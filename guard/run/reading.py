@@ -23,6 +23,8 @@ def read(generation: Generation, progress: Progress, piece: str) -> list[Judgeme
     """Take a piece of what a generation writes, at most one line of it."""
     line = generation.line + piece
     generation.take(piece)
+    if generation.alone is not None:
+        return _answered(generation, progress, generation.alone.read(piece))
     if generation.overlap is None or not generation.overlap.open:
         return progress.read(piece, generation.given)
     if generation.overlap.waits(line):
@@ -35,10 +37,20 @@ def read(generation: Generation, progress: Progress, piece: str) -> list[Judgeme
     return progress.read(text, generation.given)
 
 
+def _answered(generation: Generation, progress: Progress, text: str) -> list[Judgement]:
+    """Read what an answer makes of the step's line."""
+    if not text or generation.alone is None:
+        return []
+    progress.lend(generation.alone.ours)
+    return progress.read(text, generation.given)
+
+
 def break_off(generation: Generation, progress: Progress) -> None:
     """Take what there is of the line that a generation ended in."""
     if not generation.line.strip():
         progress.rewind()  # the number that it was given is no line of its own
+    elif generation.alone is not None:
+        _answered(generation, progress, generation.alone.flush())
     elif generation.overlap is not None and generation.overlap.open:
         progress.read(generation.overlap.cut(generation.line), generation.given)
 

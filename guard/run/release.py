@@ -65,6 +65,8 @@ def unverified(generation: Generation, verified: str) -> str:
     The line that was begun for it belongs to that where the model went on with it.
     """
     written = generation.text[generation.settled :]
+    if generation.alone is not None:
+        return generation.alone.begun + written.lstrip() if written.strip() else ""
     said = generation.prefix + written
     if not written.strip() or generation.settled or not said.startswith(verified):
         return written if written.strip() else ""

@@ -361,6 +361,7 @@ class Run:
         result = Result.PASSED if self._progress.answered else Result.DECIDED
         one_by_one = generation.one_line and self._policy.force is not Level.VALUES
         further = Strategy.LINE if one_by_one else Strategy.DECISION
+        further = Strategy.CONTINUE if generation.alone is not None else further
         return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else further)]
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
@@ -411,6 +412,7 @@ class Run:
         reason = Reason(
             cell=cell if choice.action is Action.SCAFFOLD else None,
             violation=mistake if choice.action is Action.FEEDBACK else None,
+            alone=choice.action is Action.ISOLATE,
         )
         return self._go_on(Strategy(choice.action.value), counted=choice.counted, reason=reason)
 
@@ -522,6 +524,7 @@ class Run:
             history=self._history,
             following=following,
         )
+        self._progress.isolated = command.isolated
         self._forcing.opened(self._generation)
         return command
 

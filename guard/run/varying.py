@@ -10,11 +10,13 @@ from guard.run.policy import Attempt, Policy, Vary, repeats
 
 SEEDS: Final = 2**63  # seeds are whole numbers of 64 bits, below this one
 
-_TRIES: Final = frozenset({Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.RESTART})
+_TRIES: Final = frozenset(
+    {Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.ISOLATE, Strategy.RESTART}
+)
 _SAME_AGAIN: Final = frozenset({Strategy.TRANSPORT, Strategy.UNFORCED, Strategy.LESS})
 _DRAWN: Final = frozenset(
     {
-        *(Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD),
+        *(Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.ISOLATE),
         *(Strategy.RESTART, Strategy.FALLBACK, Strategy.VOTE),
     }
 )
@@ -51,9 +53,9 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
     """Count the generations that were like one which is to be opened at a step.
 
     A resume is like the generation that failed before it, told or not; a scaffolded line is not, it is
-    easier. Behind an equal answer all are alike that were tried at the step, so that it never gets cooler.
-    After a fault of the network it is the one that could not end. All further votes are alike: nothing went
-    wrong that a wilder one could mend.
+    easier, nor is one that is asked for by itself. Behind an equal answer all are alike that were tried at
+    the step, so that it never gets cooler. After a fault of the network it is the one that could not end.
+    All further votes are alike: nothing went wrong that a wilder one could mend.
     """
     here = [a.strategy for a in history if (a.step, a.upstream) == (step, upstream)]
     match strategy:
@@ -63,8 +65,8 @@ def tries(history: Sequence[Attempt], strategy: Strategy, step: str, upstream: i
             return here.count(Strategy.RESUME) + here.count(Strategy.FEEDBACK) + 1
         case Strategy.RESTART:
             return here.count(Strategy.RESTART) + 1
-        case Strategy.SCAFFOLD:
-            return here.count(Strategy.SCAFFOLD)
+        case Strategy.SCAFFOLD | Strategy.ISOLATE:
+            return here.count(strategy)
         case Strategy.VOTE:
             return 1
         case Strategy.TRANSPORT | Strategy.UNFORCED | Strategy.LESS:

@@ -75,6 +75,9 @@ BREAKER_STATES: Final = ("closed", "half_open", "open")
 MODES: Final = ("enforce", "observe")
 ANSWERS: Final = ("right", "wrong", "none", "unknown")
 
+# How steps can end that were asked for by themselves.
+ISOLATED: Final = (StepClass.SCAFFOLDED, StepClass.MODEL_DECIDED)
+
 # How steps can end that nobody forced.
 UNFORCED: Final = (StepClass.VERIFIED, StepClass.MODEL_DECIDED, StepClass.MISSING)
 
@@ -113,6 +116,8 @@ class _Procedure:
         self.steps = _Children(
             metrics.steps, name, (*enforced, *product(sorted(set(kinds)), UNFORCED, MODES[1:]))
         )
+        alone = product(sorted(set(kinds)), ISOLATED)
+        self.isolated = _Children(metrics.isolated, name, alone)
         self.decisions = _Children(metrics.decisions, name, product(SUPPORT if kinds else (), modes))
         self.violations = _Children(metrics.violations, name, product(Kind, blamed, modes))
         self.observed = _Children(metrics.observed, name, product(Observed) if kinds else ())
@@ -234,6 +239,14 @@ class Metrics(Observer):
             "Steps of finished runs that were put to the vote, by how it was settled.",
             "procedure",
             "margin",
+        )
+
+        self.isolated = self._counter(
+            "stepguard_isolated_steps",
+            "Steps of finished runs that were asked for by themselves, without the trace, by how they ended.",
+            "procedure",
+            "step_kind",
+            "step_class",
         )
 
     def _declare_observations(self) -> None:
@@ -448,6 +461,8 @@ class _RunMetrics(RunObserver):
         for (kind, how), count in tally.items():
             if count and not (how is StepClass.MISSING and command.outcome in STOPPED):
                 self._procedure.steps[kind, how, "enforce"].inc(count)
+        for path in command.isolated:
+            self._procedure.isolated[self._kind(path), command.classes[path]].inc()
         self._procedure.count_decisions(command.steps, "enforce")
 
     def _kind(self, path: str) -> str:

@@ -217,6 +217,7 @@ def _attempt_attributes(command: Open, provider: str, audit_id: str, *, stream: 
             "stepguard.attempt.strategy": command.strategy,
             "stepguard.attempt.resume_from_step": command.resume_from or None,
             "stepguard.attempt.grammar": command.grammar is not None,
+            "stepguard.attempt.isolated": command.isolated,
         }
     )
 
@@ -266,6 +267,7 @@ def _finish_attributes(command: Finish) -> Attributes:
             "stepguard.steps.model_decided": steps.model_decided,
             "stepguard.steps.supported": steps.supported,
             "stepguard.steps.unsupported": steps.unsupported,
+            "stepguard.steps.isolated": steps.isolated,
             "stepguard.steps.repaired": steps.repaired,
             "stepguard.steps.computed": steps.computed,
             "stepguard.steps.missing": steps.missing,

@@ -307,7 +307,7 @@ def test_the_first_row_that_fits_is_the_ladder_that_a_run_follows(
         for row in table
         if (not row.violations or kind in row.violations) and (not row.steps or step in row.steps)
     ]
-    followed = [rung.action.value for rung in ladder(made.policy.rules, kind, step)]
+    followed = [rung.action.value for rung in ladder(made.policy.rules, kind, step, made.policy.force)]
     if not fitting:
         assert (kind, step) not in CASES  # there is no such violation at such a step
         return

@@ -101,7 +101,7 @@ def test_an_empty_file_is_as_no_file(folder: Path) -> None:
 def test_a_list_of_actions_counts_for_every_kind(folder: Path) -> None:
     config = read(folder, "policies: {strict: {actions: [resume, reject]}}")
     rules = config.policies["strict"].policy.rules
-    ladders = [ladder(rules, kind, None) for kind in Kind]
+    ladders = [ladder(rules, kind, None, Level.OPERANDS) for kind in Kind]
     assert {tuple(rung.action for rung in rungs) for rungs in ladders} == {(Action.RESUME, Action.REJECT)}
 
 

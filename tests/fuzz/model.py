@@ -15,9 +15,11 @@ from fractions import Fraction
 from random import Random
 from typing import Any, Final
 
+from guard.check.replay import Walk
+from guard.check.verdict import Kind
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
-from guard.procedure.expected import Ending, EndKind, Expected, Pick
+from guard.procedure.expected import Ending, EndKind, Expected, Form, Pick
 from guard.procedure.types import (
     BoolType,
     DateType,
@@ -31,6 +33,8 @@ from guard.procedure.types import (
     Value,
 )
 from guard.run.messages import Open
+from guard.trace.alone import asked, asked_cells, can_be_asked
+from guard.trace.render import line, supporting_quotes
 from tests.faults.faithful import Mutant, Sample
 from tests.fuzz.mistakes import MISTAKES
 from tests.fuzz.scenario import NUMBERS, Scenario
@@ -91,11 +95,14 @@ class Model:
     scenario: Scenario
     random: Random
     memory: dict[str, Value] = field(default_factory=dict)
+    answers: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # by path and question
     made: int = 0  # mistakes
     last: Mutant | None = None
 
     def answer(self, command: Open) -> Said:
         """Write what is asked for."""
+        if command.isolated:
+            return self._alone(command)
         framed, stands, tail = _standing(self.scenario, command)
         sample, fails = self._carried_out(stands, command.generation)
         members = command.grammar is not None and _dialect(self.scenario, command) is Dialect.JSON_SCHEMA
@@ -113,6 +120,34 @@ class Model:
             said.text = self._loosely(said.text)
         return said
 
+    # --- one step by itself ----------------------------------------------------------------------
+
+    def _alone(self, command: Open) -> Said:
+        """Answer a question as the trace would have it; the mistake is to answer nothing that can be read."""
+        path, question = command.resume_from, str(command.messages[-1]["content"])
+        answers = next(said for asked, said in self.answers[path].items() if asked in question)
+        mistake = None
+        if self.made < self.scenario.plan.mistakes and self.random.random() < self.scenario.plan.rate:
+            self.made += 1
+            answers = ("I ? it",)
+            mistake = Mutant(name="unanswered", text="", kind=Kind.MALFORMED.value, step=path, at=0)
+        text = "".join(f"{answer}\n" for answer in answers)
+        if command.grammar is not None and _dialect(self.scenario, command) is Dialect.JSON_SCHEMA:
+            names = json.loads(command.grammar)["properties"]
+            text = json.dumps(dict(zip(names, answers, strict=False)), ensure_ascii=False)
+        return Said(text=text, mistake=mistake, lines=tuple(text.split("\n")), framed=True)
+
+    def _remember_answers(self, due: Expected, walk: Walk, value: Value) -> None:
+        """Remember what is answered to the question for a step that is due."""
+        if walk.due is None or not can_be_asked(walk.due):
+            return
+        if due.decision is not None:
+            written = line(due, value, supporting_quotes(due, value))
+            answers: tuple[str, ...] = (written.removeprefix(f"{due.path} {due.head} "),)
+        else:
+            answers = tuple(due.cells[index].spelling or "" for index in asked_cells(walk.due))
+        self.answers.setdefault(due.path, {})[asked(self.scenario.program, walk.due)] = answers
+
     # --- the trace as it would be right ----------------------------------------------------------
 
     def _carried_out(self, stands: Sequence[str], generation: int) -> tuple[Sample, bool]:
@@ -121,12 +156,18 @@ class Model:
         execution = scenario.program.execute(scenario.inputs)
         steps: list[tuple[Expected, Value]] = []
         ending: Ending | None = None
+        walk = Walk.start(
+            scenario.program.in_form(Form.WORK), scenario.inputs
+        )  # which shows what is computed
         try:
             due = next(execution)
             while len(steps) < MOST_LINES:
                 due = self._picked(execution, due, stands, len(steps))
                 value = self._value(due, stands, len(steps), generation)
                 steps.append((due, value))
+                walk.pick(due.path)
+                self._remember_answers(due, walk, value)
+                walk.send(None if due.decision is None else value)
                 due = execution.send(None if due.decision is None else value)
         except StopIteration as stop:
             ending = stop.value

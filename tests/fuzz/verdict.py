@@ -301,7 +301,7 @@ class _Verdict:
         ):
             return
         rungs, kinds = self._policy.rules[0].ladder, self._kinds_before
-        for strategy in (Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD):
+        for strategy in (Strategy.RESUME, Strategy.FEEDBACK, Strategy.SCAFFOLD, Strategy.ISOLATE):
             cap = sum(self._times(rung) for rung in rungs if rung.action.value == strategy.value)
             taken = Counter(
                 (after.upstream, after.resume_from, kinds.get(after.generation))

@@ -122,7 +122,7 @@ def test_a_drawn_line_is_what_the_general_way_makes(
     ready = place.ready("1", made, env)
     if ready is not None:
         carried, cells = made.fill(env, env)  # would raise where the procedure is at fault
-        assert ready == place.expect("1", cells, made.tail)
+        assert ready == place.expect("1", cells, made.tail, env=env)
         assert ready.value == carried
         assert type(ready.value) is type(carried)
         assert agrees_with_its_cells(ready)

@@ -18,6 +18,7 @@ def failed(
     number: int = 0,
     counted: bool | None = None,
     scaffoldable: bool = True,
+    isolable: bool = False,
     repairable: bool = True,
     delivered: bool = True,
     step_kind: StepKind | None = None,
@@ -37,5 +38,6 @@ def failed(
         found=f"found {number}",
         delivered=delivered,
         scaffoldable=scaffoldable,
+        isolable=isolable,
         repairable=repairable,
     )

@@ -9,6 +9,7 @@ from typing import Protocol
 from guard.run.messages import Command, Ended, Finish, Open, Target, Text, Wait, Waited
 from guard.run.race import machine
 from guard.run.run import Job, Policy, Run
+from tests.alone import answer
 from tests.faults.faithful import NONCE, Mutant, Sample
 
 MOST = 2_000  # events of one run
@@ -30,6 +31,13 @@ class Hopeless:
         """What it writes in a generation, and how that ends."""
         sample = self.sample
         at = next(i for i, (step, _) in enumerate(sample.steps) if step.path == opened.resume_from)
+        if opened.isolated:
+            said = (
+                "what was it?\n"
+                if at in self.wrong
+                else answer(sample.program, sample.inputs, sample.steps, at)
+            )
+            return said, "stop"
         begun = opened.prefix.rpartition("\n")[2]
         first = next((i for i in sorted(self.wrong) if i >= at), None)
         start = sample.start(at) if at or opened.prefix else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -10,10 +11,17 @@ from guard.dialect.notation import Dialect
 from guard.procedure.execute import Program
 from guard.procedure.load import load
 from guard.procedure.types import Value
+from guard.run.ladders import LADDERS, Action, Rule
 from guard.run.messages import Target
 from guard.run.run import Job, Policy, Run
 
 NONCE: Final = "3fa92c"
+
+# The ladders without what asks for a step by itself: here it matters how a trace is gone on with.
+IN_TRACE: Final = tuple(
+    Rule(kinds=frozenset({kind}), ladder=tuple(rung for rung in ladder if rung.action is not Action.ISOLATE))
+    for kind, ladder in LADDERS.items()
+)
 
 # Computed steps only: 1 a = 3 + 4 = 7, 2 b = 7 * 2 = 14, 3 c = 14 - 3 = 11, 4 return 11.
 SUMS: Final = """\
@@ -109,32 +117,38 @@ def job(text: str, inputs: Mapping[str, Value], **fields: object) -> Job:
     return Job(program=program(text), inputs=inputs, **(known | fields))  # type: ignore[arg-type]
 
 
+def in_trace(policy: Policy | None = None) -> Policy:
+    """Give a policy that asks for steps as parts of the trace, unless it has rules of its own."""
+    policy = policy or Policy()
+    return policy if policy.rules else replace(policy, rules=IN_TRACE)
+
+
 def sums(*targets: Target, policy: Policy | None = None, **fields: object) -> Run:
     """A run of `sums`; by default on an upstream that can be prefilled and takes no grammar."""
-    return Run(job(SUMS, {"x": 3, "y": 4}, **fields), policy or Policy(), targets or (PREFILL,))
+    return Run(job(SUMS, {"x": 3, "y": 4}, **fields), in_trace(policy), targets or (PREFILL,))
 
 
 def order(*targets: Target, policy: Policy | None = None, **fields: object) -> Run:
     """A run of `order`."""
-    return Run(job(ORDER, {"note": NOTE}, **fields), policy or Policy(), targets or (PREFILL,))
+    return Run(job(ORDER, {"note": NOTE}, **fields), in_trace(policy), targets or (PREFILL,))
 
 
 def shares(*targets: Target, policy: Policy | None = None, **fields: object) -> Run:
     """A run of `shares`."""
-    return Run(job(SHARES, {"note": NOTE}, **fields), policy or Policy(), targets or (PREFILL,))
+    return Run(job(SHARES, {"note": NOTE}, **fields), in_trace(policy), targets or (PREFILL,))
 
 
 def stock(counts: Sequence[int], *targets: Target, policy: Policy | None = None) -> Run:
     """A run of `stock`."""
-    return Run(job(STOCK, {"counts": tuple(counts), "least": 5}), policy or Policy(), targets or (PREFILL,))
+    return Run(job(STOCK, {"counts": tuple(counts), "least": 5}), in_trace(policy), targets or (PREFILL,))
 
 
 def aside(*targets: Target, policy: Policy | None = None) -> Run:
     """A run of `aside`."""
     inputs: dict[str, Value] = {"x": 3, "y": 4, "note": NOTE}
-    return Run(job(ASIDE, inputs), policy or Policy(), targets or (PREFILL,))
+    return Run(job(ASIDE, inputs), in_trace(policy), targets or (PREFILL,))
 
 
 def ways(*targets: Target, policy: Policy | None = None) -> Run:
     """A run of `ways`."""
-    return Run(job(WAYS, {"x": 3, "y": 4}), policy or Policy(), targets or (PREFILL,))
+    return Run(job(WAYS, {"x": 3, "y": 4}), in_trace(policy), targets or (PREFILL,))

@@ -27,6 +27,7 @@ def several(number: int) -> list[Target]:
 STRATEGY_OF: Final = {
     Action.RESUME: Strategy.RESUME,
     Action.SCAFFOLD: Strategy.SCAFFOLD,
+    Action.ISOLATE: Strategy.ISOLATE,
     Action.FEEDBACK: Strategy.FEEDBACK,
     Action.RESTART: Strategy.RESTART,
     Action.FALLBACK: Strategy.FALLBACK,
@@ -58,9 +59,11 @@ def climb(kind: Kind, *, policy: Policy = POLICY, upstreams: int = 1, **facts: A
 
 RESUME, SCAFFOLD, RESTART = Action.RESUME, Action.SCAFFOLD, Action.RESTART
 FALLBACK, REPAIR, REJECT = Action.FALLBACK, Action.REPAIR, Action.REJECT
-FEEDBACK = Action.FEEDBACK
+FEEDBACK, ISOLATE = Action.FEEDBACK, Action.ISOLATE
 
-DECIDED = [RESUME, RESUME, *[FEEDBACK] * 10, REJECT]  # until all attempts are spent
+# Until all attempts are spent; one that can be asked for by itself is in between.
+DECIDED = [RESUME, RESUME, *[FEEDBACK] * 10, REJECT]
+BLAMED = [RESUME, RESUME, FEEDBACK, FEEDBACK, ISOLATE, ISOLATE, *[FEEDBACK] * 6, REJECT]
 
 CLIMBS = [
     (Kind.SKIPPED_STEP, [RESUME, RESUME, REPAIR]),
@@ -432,7 +435,7 @@ def test_where_no_generation_can_be_opened_only_the_guard_can_help() -> None:
 def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Attempt:
     opened = Attempt(
         upstream=0,
-        strategy=STRATEGY_OF[DECIDED[number - 1]] if number else Strategy.INITIAL,
+        strategy=STRATEGY_OF[BLAMED[number - 1]] if number else Strategy.INITIAL,
         step=at,
         counted=number > 0,
         prefix="the same",
@@ -444,13 +447,13 @@ def decided_again(number: int, *, at: str = "1", text: str | None = None) -> Att
 def test_a_decision_is_asked_for_again_until_all_attempts_are_spent() -> None:
     history = [decided_again(n) for n in range(POLICY.attempts + 1)]
     actions = [decide(POLICY, history[: n + 1], upstreams=several(1)).action for n in range(len(history))]
-    assert actions == DECIDED
+    assert actions == BLAMED
 
 
 def test_another_upstream_is_asked_before() -> None:
     history = [decided_again(n) for n in range(POLICY.attempts)]
     actions = [decide(POLICY, history[: n + 1], upstreams=several(2)).action for n in range(len(history))]
-    assert actions[:5] == [RESUME, RESUME, FEEDBACK, FEEDBACK, FALLBACK]
+    assert actions[:7] == [RESUME, RESUME, FEEDBACK, FEEDBACK, ISOLATE, ISOLATE, FALLBACK]
 
 
 def test_after_the_same_decision_again_the_model_is_told() -> None:

@@ -34,6 +34,9 @@ REASONS: Final[dict[Action, set[str]]] = {
     Action.SCAFFOLD: AT_STEP
     | ANYWHERE
     | {"scaffold was tried N at this step", "the line has no operands that could still be given"},
+    Action.ISOLATE: AT_STEP
+    | ANYWHERE
+    | {"isolate was tried N at this step", "nothing in the line can be asked for by itself"},
     Action.RESTART: AT_STEP
     | ANYWHERE
     | {"restart was tried N", "steps were delivered, which forbids a restart"},
@@ -64,6 +67,7 @@ def attempt(number: int, told: dict[str, Any]) -> Attempt:
         found=told.get("found", f"found {number}"),
         delivered=told.get("delivered", False),
         scaffoldable=told.get("scaffoldable", False),
+        isolable=told.get("isolable", False),
         repairable=told.get("repairable", False),
         written=told.get("written", True),
     )

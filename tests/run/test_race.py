@@ -32,7 +32,7 @@ from guard.run.messages import (
 )
 from guard.run.policy import Policy, Vary, Votes
 from guard.run.race import SEEDS_APART, Race
-from tests.run.procedures import LARGER, NOTE, ORDER, PREFILL, SUMS, job
+from tests.run.procedures import LARGER, NOTE, ORDER, PREFILL, SUMS, in_trace, job
 
 RIGHT: Final = [" a = 3 + 4 = 7\n", "2 b = 7 * 2 = 14\n", "3 c = 14 - 3 = 11\n", "4 return 11\n"]
 TWO: Final = Policy(race=2)
@@ -122,7 +122,7 @@ def test_a_lane_that_departs_is_parked_and_the_other_one_goes_on_alone_once_it_i
 
 
 def test_where_all_departed_the_one_that_came_furthest_goes_on() -> None:
-    lanes = race(THREE)
+    lanes = race(in_trace(THREE))
     lanes.start()
     assert told(lanes.handle(Text(" a = 3 + 4 = 8\n"), 1)) == ["close 1 violation"]
     assert told(lanes.handle(Text(RIGHT[0] + "2 b = 7 * 2 = 15\n"), 3)) == ["close 3 violation"]

@@ -45,6 +45,7 @@ from tests.run.procedures import (
     STOCK,
     SUMS,
     aside,
+    in_trace,
     job,
     order,
     shares,
@@ -55,7 +56,7 @@ from tests.run.procedures import (
 from tests.strategies import Sample, samples
 from tests.traces import Case, cases
 
-AUTO: Final = Policy(force_by=ForceBy.AUTO)
+AUTO: Final = in_trace(Policy(force_by=ForceBy.AUTO))
 BEGIN: Final = f"@begin sums {NONCE}\n"
 # The lines of `shares` as they are written behind a right decision.
 SHARED: Final = {
