@@ -63,7 +63,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Get the model once, before the first test that needs it; without it, skip those tests."""
     # Coverage is that of the processes that run tests, as if there were one; what they start is as users have it.
-    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    os.environ.pop("COVERAGE_PROCESS_START", None)
     local = [item for item in items if item.get_closest_marker("local")]
     if not local:
         return

@@ -109,6 +109,7 @@ def test_resume_costs_as_the_formula_says(n: int, p: float) -> None:
         assert near(measure(sample, "attempts"), 1 + n * (1 - p) / p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry", [0.5, 0.15])
 def test_resume_costs_more_where_a_retry_is_worse_than_a_first_try(retry: float) -> None:
     result = played((RESUME, REJECT), 95, PAPER, retry)

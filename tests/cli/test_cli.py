@@ -259,6 +259,7 @@ def stepguard(*arguments: str, locale: str = "C.UTF-8", output: str = "") -> sub
     )
 
 
+@pytest.mark.slow
 def test_a_locale_without_the_characters_loses_none_of_the_meaning() -> None:
     asked = ["check", CHAIN, "--inputs", INPUTS, "--trace", "-"]
     assert "expected  @begin chain …" in stepguard(*asked).stdout
@@ -269,6 +270,7 @@ def test_a_locale_without_the_characters_loses_none_of_the_meaning() -> None:
     assert json.loads(data.stdout)["violations"][0]["expected"] == "@begin chain …"
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written_is_no_violation() -> None:
     full = stepguard("trace", CHAIN, "--inputs", INPUTS, output=">/dev/full")
     assert full.returncode == 3

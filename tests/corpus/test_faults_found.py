@@ -35,6 +35,7 @@ def test_every_injected_fault_is_named_by_kind_step_and_place(source: str) -> No
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_every_kind_and_every_injector_occurs_in_what_needs_no_corpus() -> None:
     kinds: Counter[str] = Counter()
     names: Counter[str] = Counter()

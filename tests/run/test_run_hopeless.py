@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import assume, event, given, settings
 
 from guard.check.checker import Checker
@@ -70,6 +71,7 @@ def ends_right(sample: Sample, finish: Finish) -> None:
     assert (finish.outcome is Outcome.REPAIRED) == repaired
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(
     model=wrong_somewhere(),

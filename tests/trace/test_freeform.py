@@ -234,13 +234,13 @@ def test_reading_takes_linear_time(piece: str, end: str) -> None:
     def seconds(size: int) -> float:
         text = (piece + end) * (size // len(piece + end))
         best = 9.0
-        for _ in range(2):
+        for _ in range(3):
             start = process_time()
             read_freely(text, NAMES)
             best = min(best, process_time() - start)
         return best
 
-    assert seconds(8_000) < 8 * seconds(2_000) + 0.05
+    assert seconds(8_000) < 12 * seconds(2_000) + 0.1  # all over again for each letter, it is sixteen times
 
 
 SIGNS = st.characters(min_codepoint=32, max_codepoint=126)

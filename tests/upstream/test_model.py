@@ -101,6 +101,7 @@ def test_an_index_without_the_wheel_says_what_pip_says(index: Path) -> None:
     assert left_over() == []
 
 
+@pytest.mark.slow
 def test_where_pip_is_missing_an_environment_with_pip_is_made(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

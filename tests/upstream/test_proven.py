@@ -236,6 +236,7 @@ def mutated(text: str, data: st.DataObject) -> str:
     return text[:at] + sign + text[upto:]
 
 
+@pytest.mark.slow
 @some
 @given(samples(), LEVELS, st.sampled_from(Dialect), st.data())
 def test_what_was_read_makes_no_difference_to_what_is_said(
