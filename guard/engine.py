@@ -63,6 +63,15 @@ def read_clock() -> datetime:
     return datetime.now(UTC)  # noqa: TID251
 
 
+async def give_way() -> None:
+    """Let all others have their turn after long work.
+
+    What came for them meanwhile is queued after this task where it waits but once.
+    """
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
 class Machine(Protocol):
     """The run, as the driver sees it; `guard.run.run.Run` is one, `guard.run.race.Race` another.
 

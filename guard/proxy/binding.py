@@ -18,6 +18,7 @@ from guard.errors import RequestError
 from guard.procedure.execute import Program
 from guard.procedure.types import Value
 from guard.proxy.answer_format import check_format
+from guard.proxy.costs import require_few, require_short
 from guard.run.ladders import named
 from guard.run.messages import Message, Target
 from guard.run.policy import Policy, damped
@@ -33,7 +34,6 @@ POLICY_HEADER = "x-stepguard-policy"
 MODE_HEADER = "x-stepguard-mode"
 
 MODES: Final = get_args(Mode)
-SHORT: Final = 30  # items of a list over which loops in loops come to no limit worth looking for
 
 Content = Literal["answer", "trace", "both"]
 
@@ -285,9 +285,9 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
     check_format(_response_format(request), program.result, content)
     given = dict(request.stepguard.inputs) if request.stepguard else {}
     above = _last_message(program, request, given)
-    _require_few(given, program.extent.passes)
+    require_few({**given, **above}, program.extent.passes)
     inputs = program.accept({**given, **above}, moment)
-    _require_short(program, inputs)
+    require_short(program, inputs)
     return Bound(
         request=request,
         program=program,
@@ -300,49 +300,6 @@ def bind(service: Service, choice: Choice, body: bytes, moment: datetime) -> Bou
         above=frozenset(above),
         retried=choice.retried,
     )
-
-
-def _require_few(given: Mapping[str, Any], most: int) -> None:
-    """Refuse inputs of so many parts that one execution could not even go through them once."""
-    parts, waiting = 0, [*given.values()]
-    while waiting and parts <= most:
-        part = waiting.pop()
-        parts += 1
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    if parts > most:
-        raise RequestError(
-            f"the inputs have more than {most:,} parts, which is the policy's limit `passes`",
-            param="stepguard.inputs",
-            code="procedure_limit",
-        )
-
-
-def _require_short(program: Program, inputs: Mapping[str, Value]) -> None:
-    """Refuse what would end at a limit for all that the model decides, before a token is asked for.
-
-    Most procedures are too short for that, whatever their inputs are.
-    """
-    if program.largest <= program.extent.steps and not any(map(_is_long, inputs.values())):
-        return
-    ending = program.foresee(inputs)
-    if ending.limited:
-        raise RequestError(
-            f"procedure {program.name!r} is too long for its policy on these inputs: at step {ending.path} "
-            f"{ending.reason}",
-            param="stepguard.inputs",
-            code="procedure_limit",
-        )
-
-
-def _is_long(value: Value) -> bool:
-    """Whether a value has a list that takes many passes."""
-    match value:
-        case tuple():
-            return len(value) > SHORT or any(map(_is_long, value))
-        case dict():
-            return any(map(_is_long, value.values()))
-        case _:
-            return False
 
 
 def _claim(caller: Caller, raw: Mapping[str, Any]) -> tuple[str, str] | None:

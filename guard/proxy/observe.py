@@ -1,7 +1,8 @@
 """Mode `observe`: request and answer pass as they are, and what passed is looked at afterwards.
 
     relay:  upstream --bytes--> client, and a reference to each piece into a `Sighting`
-    watch:  one sighting after the other, in turns of a millisecond, once its answer has gone
+    watch:  one sighting after the other, in turns of a millisecond, once its answer has gone; what takes
+            longer, as a long line does, in another thread
 
 Nothing that is known, or goes wrong, on the second line can reach the first. What is kept is bounded: a
 single answer by its length, all of them together by the room that there is.
@@ -25,7 +26,7 @@ from pydantic import ValidationError
 
 from guard.config import Service
 from guard.config.service import Enforced
-from guard.engine import BUSY_S, read_clock
+from guard.engine import BUSY_S, give_way, read_clock
 from guard.errors import RequestError, UpstreamError
 from guard.foreign import Sink
 from guard.procedure.execute import Program
@@ -69,11 +70,11 @@ async def observe(
     exchange.counted = True
     call = Call(extra={}, authorization=caller.authorization)
     try:
+        await give_way()  # what is sent on is made by going through the body once more
+        passage = replace(passage, body=without_control(choice, passage.body))
         async with (
             exchange.watched(),
-            service.upstreams[upstream].forward(
-                replace(passage, body=without_control(choice, passage.body)), client=call
-            ) as answer,
+            service.upstreams[upstream].forward(passage, client=call) as answer,
         ):
             look.begin(answer.status, answer.headers)
             await exchange.begin(answer.status, answer.headers)
@@ -249,16 +250,18 @@ class Watch:
         conclusion = concluded(Observed.BUSY)  # where the server stops in the middle of it
         turns = read(passed.sighting)
         try:
+            long = False
             while True:
                 before = perf_counter()
-                done = _turn(turns, before + BUSY_S)
+                done = await _elsewhere(turns) if long else _turn(turns)
                 spent_s += perf_counter() - before
-                if done is not None:
+                if isinstance(done, Conclusion):
                     conclusion = done
                     break
                 if spent_s > self._seconds:
                     conclusion = concluded(Observed.TOO_LONG)
                     break
+                long = done
                 await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001 (it is counted, and the next one is looked at)
             report_fault(error)
@@ -279,15 +282,29 @@ class Watch:
             _tell(self._waiting.popleft(), concluded(Observed.BUSY), 0.0)
 
 
-def _turn(turns: Generator[None, None, Conclusion], until: float) -> Conclusion | None:
-    """Go on with a look until a moment; give what it came to once it is over."""
-    while perf_counter() < until:
+def _turn(turns: Generator[bool, None, Conclusion], *, elsewhere: bool = False) -> Conclusion | bool:
+    """Go on with a look for a moment, or to what takes long; give what it came to once it is over.
+
+    Else it says whether what comes next takes long. `elsewhere`: what does is done here.
+    """
+    until, long = perf_counter() + BUSY_S, False
+    while (elsewhere or not long) and perf_counter() < until:
         try:
-            next(turns)
+            long = next(turns)
         except StopIteration as stop:
             done: Conclusion = stop.value
             return done
-    return None
+    return long
+
+
+async def _elsewhere(turns: Generator[bool, None, Conclusion]) -> Conclusion | bool:
+    """Do what takes long in another thread, which the server does not leave running when it stops."""
+    work = asyncio.ensure_future(asyncio.to_thread(_turn, turns, elsewhere=True))
+    try:
+        return await asyncio.shield(work)
+    except CancelledError:
+        await asyncio.wait([work])
+        raise
 
 
 def _tell(passed: Passed, conclusion: Conclusion, spent_s: float) -> None:

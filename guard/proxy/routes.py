@@ -14,7 +14,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from guard.config import Service
-from guard.engine import read_clock
+from guard.engine import give_way, read_clock
 from guard.errors import GuardError, RequestError, UpstreamError
 from guard.proxy.admission import Admission, Keys
 from guard.proxy.binding import (
@@ -161,9 +161,10 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
     service = endpoint.service
     body = await exchange.body(service.config.server.max_body_bytes)
     begun = exchange.elapsed
+    await give_way()  # a long body is put together, and read twice, and others have their turn in between
     choice = choose(service, caller, read_object(body))
     require_passing(service, choice, _path(exchange))
-    await asyncio.sleep(0)  # a long body is read twice, and others have their turn in between
+    await give_way()
     exchange.procedure = choice.procedure
     if observes(service, choice):
         passage = endpoint.passage(exchange, body)
@@ -174,7 +175,7 @@ async def chat(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
         await _pass(endpoint, exchange, caller, unbound.upstream, unbound.body)
         return
     bound = bind(service, choice, body, read_clock())
-    await asyncio.sleep(0)
+    await give_way()
     service.observer.overhead(Stage.BIND, exchange.elapsed - begun)
     await deliver(service, exchange, caller, bound)
 
@@ -192,7 +193,9 @@ async def other(endpoint: Endpoint, exchange: Exchange, caller: Caller) -> None:
             status=405,
         )
     body = await exchange.body(service.config.server.max_body_bytes)
+    await give_way()
     raw = _told(body)
+    await give_way()
     if not is_quiet(exchange.method, path):
         for name in models_named(raw, path):
             choice = choose(service, caller, {**raw, "model": name})

@@ -20,6 +20,7 @@ from guard.check.verdict import Kind, Verdict, Violation
 from guard.errors import RequestError, UpstreamStatusError
 from guard.procedure.execute import Program
 from guard.procedure.types import Value
+from guard.proxy.costs import require_few
 from guard.run.messages import Finish, Outcome, StepClass, Usage
 from guard.telemetry.observer import CHECKED, Observation, Observed
 from guard.upstream.reading import AnswerReader
@@ -31,7 +32,8 @@ from guard.wire.headers import Headers
 MAX_BYTES: Final = 8 * 1024 * 1024  # of an answer, before and after it is decoded
 MAX_WHOLE: Final = 2 * 1024 * 1024  # of one that is no stream: its JSON is read in one go
 MAX_TEXT: Final = 128 * 1024  # characters of it that the model wrote
-MAX_LINE: Final = 16 * 1024  # characters of one line: it is read in one go
+MAX_LINE: Final = 16 * 1024  # characters of one line: it is read in one go,
+LONG_LINE: Final = 1024  # and one with more than so many in another thread
 
 _RESULTS: Final = {
     Verdict.PASSED: Observed.PASSED,
@@ -63,6 +65,7 @@ class Asked:
         left_out = [name for name in self.program.sources if name not in raw]
         if len(left_out) == 1 and self.said.strip():
             raw[left_out[0]] = self.said
+        require_few(raw, self.program.extent.passes)
         return self.program.accept(raw, self.moment)
 
 
@@ -144,8 +147,11 @@ def concluded(result: Observed, usage: Usage | None = None) -> Conclusion:
     return Conclusion(observation=Observation(result=result), usage=usage or Usage())
 
 
-def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
-    """Read and check what passed by. Yields now and then, so that others get their turn."""
+def read(sighting: Sighting) -> Generator[bool, None, Conclusion]:
+    """Read and check what passed by. Yields now and then, so that others get their turn.
+
+    What it yields says whether what comes next takes long, and so belongs in another thread.
+    """
     asked = sighting.asked
     if sighting.coding not in READABLE:
         return concluded(Observed.UNREADABLE)
@@ -162,9 +168,11 @@ def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
     usage = reader.ended().usage or Usage()
     if not said.strip() or reader.finish_reason in finish.CALLS:
         return concluded(Observed.NO_TEXT, usage)
-    if len(said) > MAX_TEXT or max(map(len, said.split("\n"))) > MAX_LINE:
+    longest = max(map(len, said.split("\n")))
+    if len(said) > MAX_TEXT or longest > MAX_LINE:
         return concluded(Observed.TOO_LONG, usage)
-    found = yield from findings(asked.program, inputs, said, reader.ended().finish_reason)
+    judging = findings(asked.program, inputs, said, reader.ended().finish_reason)
+    found = yield from _paced(judging, long=longest > LONG_LINE)
     if found.too_long:
         return concluded(Observed.TOO_LONG, usage)
     observation = Observation(
@@ -174,6 +182,17 @@ def read(sighting: Sighting) -> Generator[None, None, Conclusion]:
         answer_at=found.answer_at,
     )
     return Conclusion(observation=observation, found=_told(found, asked.program), usage=usage)
+
+
+def _paced(judging: Generator[None, None, Findings], *, long: bool) -> Generator[bool, None, Findings]:
+    """Go on with a judgement, and say whether it takes long from one yield to another."""
+    while True:
+        yield long
+        try:
+            next(judging)
+        except StopIteration as stop:
+            found: Findings = stop.value
+            return found
 
 
 def _told(found: Findings, program: Program) -> Findings:
@@ -187,7 +206,7 @@ def _told(found: Findings, program: Program) -> Findings:
 
 def _said(
     sighting: Sighting, reader: AnswerReader
-) -> Generator[None, None, str | Literal[Observed.TOO_LONG, Observed.UNREADABLE, Observed.UPSTREAM_ERROR]]:
+) -> Generator[bool, None, str | Literal[Observed.TOO_LONG, Observed.UNREADABLE, Observed.UPSTREAM_ERROR]]:
     """Give the text of an answer, of several choices that of the first; or why it cannot be had."""
     texts: list[str] = []
     size, limit = 0, MAX_BYTES
@@ -200,10 +219,10 @@ def _said(
                 return Observed.TOO_LONG
             for one in reader.turns(piece):
                 texts += () if one is None else (one.text,)
-                yield
+                yield False
             if reader.over:
                 break
-            yield
+            yield False
     except UndecodableError:
         return Observed.UNREADABLE
     texts += (one.text for one in reader.close())

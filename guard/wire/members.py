@@ -9,8 +9,12 @@ from typing import Final
 
 import orjson
 
-# Strings as a whole, and what opens and closes: enough to know how deep a place is.
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]]', re.DOTALL)
+_QUOTED: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRING: Final = re.compile(_QUOTED, re.DOTALL)
+_KEY: Final = re.compile(rb"[ \t\r\n,]*+(" + _QUOTED + rb"|\})", re.DOTALL)
+# What opens and closes, behind whatever stands in front of it: enough to know how deep a place is.
+_BRACKET: Final = re.compile(rb'(?:[^"{}\[\]]++|' + _QUOTED + rb")*+([{}\[\]])", re.DOTALL)
+_DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _COLON: Final = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb"[^ \t\r\n,}]++")
 _COMMA: Final = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+")
@@ -30,24 +34,25 @@ class Member:
 def members(body: bytes) -> Iterator[Member]:
     """Give the members of the object that a body is. The body must be JSON; the same name may come twice."""
     at = body.index(b"{") + 1
-    while (key := _TOKEN.search(body, at)) is not None and key[0] != b"}":
+    while (key := _KEY.match(body, at)) is not None and key[1] != b"}":
         colon = _COLON.match(body, key.end())
         assert colon is not None, "a name has a colon behind it"
         end = _end_of_value(body, colon.end())
-        yield Member(orjson.loads(key[0]), key.start(), colon.end(), end)
+        yield Member(orjson.loads(key[1]), key.start(1), colon.end(), end)
         at = end
 
 
 def _end_of_value(body: bytes, at: int) -> int:
-    if body[at : at + 1] not in {b"{", b"[", b'"'}:
-        scalar = _SCALAR.match(body, at)
-        assert scalar is not None, "a colon has a value behind it"
-        return scalar.end()
+    opened = body[at : at + 1]
+    if opened not in {b"{", b"["}:
+        single = (_STRING if opened == b'"' else _SCALAR).match(body, at)
+        assert single is not None, "a colon has a value behind it"
+        return single.end()
     depth = 0
-    for token in _TOKEN.finditer(body, at):
-        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
+    for bracket in _BRACKET.finditer(body, at):
+        depth += _DEPTH[bracket[1]]
         if depth == 0:
-            return token.end()
+            return bracket.end()
     raise AssertionError("what is opened is closed")
 
 

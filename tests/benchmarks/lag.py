@@ -1,9 +1,10 @@
-"""How long one request keeps a server from all others: `python -m tests.benchmarks.lag`.
+"""How long one request keeps a server from all others: `python -m tests.benchmarks.lag [WORD...]`.
 
 A server in a process of its own is asked for its health again and again by another process, while it is sent
 the worst that a client may send, and reads the worst that an upstream may answer, within the default limits.
 Two figures each: the longest that health was waited for, which other programs lengthen, and the most
-processor time that the server spent between two turns of a task that asks for one every millisecond.
+processor time that the server spent between two turns of a task that asks for one every millisecond. Words
+pick the cases with one of them in their names.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from multiprocessing import get_context
@@ -98,8 +99,20 @@ def asked(
 def bodies() -> Iterator[tuple[str, bytes]]:
     """Requests that cost the most within the limits, or just beyond them."""
     yield "one message of 3.9 MB", asked("short", {"a": 1}, message="word, " * 650_000)
+    for policy in ("watched", "off"):
+        yield (
+            f"one message of 3.9 MB, policy {policy}",
+            asked("short", {"a": 1}, message="word, " * 650_000, control={"policy": policy}),
+        )
+        yield (
+            f"quotation marks, policy {policy}",
+            asked("short", {"a": 1}, message='"' * 1_900_000, control={"policy": policy}),
+        )
+    yield "quotation marks", asked("short", {"a": 1}, message='"' * 1_900_000)
     yield "a source of 3.9 MB", asked("found", {}, message="word, " * 650_000)
-    yield "a source of 600 kB in the inputs", asked("found", {"note": "some words " * 55_000})
+    yield "a source of 500,000 characters", asked("found", {}, message="word, " * 83_000)
+    yield "a source of 495 kB in the inputs", asked("found", {"note": "some words " * 45_000})
+    yield "a source beyond the first plane", asked("found", {"note": "\U00012000\U0001d165" * 160_000})
     yield "a source of combining marks", asked("found", {"note": "a" + "\u0301" * 60_000 + "\u0316" * 60_000})
     yield "a source of escapes", asked("found", {"note": "\u00e4" * 300_000})
     yield "2,900 parts of inputs", asked("total", {"lines": [{"qty": 1, "price": 1.25}] * 960})
@@ -186,6 +199,7 @@ def _config(url: str) -> str:
         "policies": {
             "computed": {"compute": "guard"},
             "watched": {"mode": "observe"},
+            "off": {"mode": "off"},
             "free": {"tolerant": True},
         },
         "routes": [{"model": kind, "upstream": kind, "override": True} for kind in KINDS],
@@ -280,7 +294,7 @@ def cases() -> Iterator[Case]:
                 yield Case(f"{name}, from {kind}, policy {policy}", body, answer)
 
 
-async def measure(folder: str) -> None:
+async def measure(folder: str, words: Sequence[str]) -> None:
     current: list[Callable[[str, str], bytes]] = [wrong]
 
     async def behave(connection: Connection) -> None:
@@ -301,6 +315,8 @@ async def measure(folder: str) -> None:
         prober.start()
         worst = (0.0, "")
         for case in cases():
+            if words and not any(word in case.name for word in words):
+                continue
             current[0] = case.answer
             for pipe in (ours, probes):
                 pipe.send("reset")
@@ -325,7 +341,7 @@ async def measure(folder: str) -> None:
 def main() -> None:
     """Print what is measured."""
     with TemporaryDirectory() as folder:
-        asyncio.run(measure(folder))
+        asyncio.run(measure(folder, sys.argv[1:]))
 
 
 if __name__ == "__main__":

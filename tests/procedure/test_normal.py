@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import guard
-from guard.procedure.normal import JOINER, LAST_MARK, MARKS, is_mark, normal
+from guard.procedure.normal import APART, JOINER, LAST_MARK, MARKS, normal
 
 texts = st.text(st.sampled_from("ae\u00e9\u1e9e\ufb01\u0301\u0316\u0344\u0f73\u1100\u1161 ,"), max_size=20)
 runs = st.lists(
@@ -47,8 +47,11 @@ def test_no_more_marks_stand_in_a_row_and_none_is_lost(text: str) -> None:
 
 
 def test_every_mark_is_known() -> None:
-    behind = (chr(code) for code in range(LAST_MARK, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
-    assert not any(map(is_mark, behind))
+    """A mark is sorted among those that stand with it, or comes apart into one that is."""
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    marks = {char for char in characters if combining(normalize("NFKD", char)[0])}
+    assert max(marks) < chr(LAST_MARK)
+    assert marks == {char for char in marks if combining(char)} | set(APART)
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0f73", "\u0344\u0316", "\U00016ff0\u0316"])
@@ -57,6 +60,24 @@ def test_marks_in_a_row_take_no_longer_than_other_text(marks: str) -> None:
     began = time.process_time()
     normal("a" + "".join(mark * 200_000 for mark in marks))
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("text", ["\u00e4", "e\u0301 ", "\u6f22", "\U0001f600", "e" + "\u0301" * 30])
+def test_text_of_any_script_is_quick(text: str) -> None:
+    """A set of all marks is slow to look in; one look a character is 10 ms for so many, and this is 80 of them."""
+    began = time.process_time()
+    for _ in range(8):
+        normal(text * (500_000 // len(text)))
+    assert time.process_time() - began < 1
+
+
+@given(st.lists(st.sampled_from(["\U00012000", "\U0001d165", "\u0301", "\u302a", "a"]), max_size=200))
+def test_runs_are_found_among_characters_beyond_the_first_plane(parts: list[str]) -> None:
+    text = "".join(part * (1 + len(parts) % 40) for part in parts)
+    longest = max(
+        (len(run) for run in "".join("m" if combining(c) else " " for c in text).split()), default=0
+    )
+    assert (JOINER in normal(text)) == (longest > MARKS)
 
 
 def test_nothing_else_normalises() -> None:

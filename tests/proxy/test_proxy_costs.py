@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from guard.config.read import load_config
 from guard.engine import read_clock
 from guard.errors import RequestError
 from guard.proxy.binding import Bound, Caller, bind, choose
+from guard.proxy.costs import CHARACTERS
 from guard.wire.body import read_object
 
 PROCEDURES = """\
@@ -31,6 +33,10 @@ procedure pairs(xs: list of int) -> int
 
 procedure sums(xs: list of int) -> int
   return sum(x * sum(y for y in xs) for x in xs)
+
+procedure noted(note: text, other: string?) -> int
+  extract n: int from note quote
+  return n
 
 procedure total(lines: list of Line) -> decimal
   return sum(l.qty * l.price for l in lines)
@@ -131,6 +137,20 @@ def test_inputs_of_too_many_parts_are_refused_before_they_are_read(service: Serv
     error = refused(service, "total", f'{{"lines": [{lines}]}}')
     assert error.code == "procedure_limit"
     assert "3,000 parts" in error.message
+
+
+@pytest.mark.parametrize("inside", ["inputs", "message"])
+def test_texts_of_inputs_have_so_many_characters_together(service: Service, inside: str) -> None:
+    def bound_to(note: str, other: str) -> Bound:
+        given = {"note": note, "other": other} if inside == "inputs" else {"other": other}
+        more = json.dumps([{"role": "user", "content": note}])
+        return bound(service, "noted", json.dumps(given), more=f', "messages": {more}')
+
+    assert bound_to("a" * (CHARACTERS - 9), "b" * 9).inputs["other"] == "b" * 9
+    with pytest.raises(RequestError) as caught:
+        bound_to("a" * (CHARACTERS - 8), "b" * 9)
+    assert (caught.value.http_status, caught.value.code) == (413, "request_too_large")
+    assert "500,000" in caught.value.message
 
 
 def test_the_limits_are_those_of_the_policy(service: Service) -> None:

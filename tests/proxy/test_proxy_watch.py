@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from time import process_time
+from time import process_time, thread_time
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from guard.engine import BUSY_S
 from guard.procedure.execute import Program
 from guard.procedure.load import load
 from guard.proxy.observe import Passed, Watch
-from guard.proxy.sighting import MAX_BYTES, Asked, Sighting
+from guard.proxy.sighting import MAX_BYTES, MAX_LINE, Asked, Sighting
 from guard.run.messages import Finish, Outcome
 from guard.telemetry.observer import Observation, Observer, RunObserver, Stage
 from guard.wire.chat import Envelope
@@ -140,3 +140,37 @@ def test_others_get_their_turn_while_a_long_answer_is_looked_at(size: int) -> No
         return waits
 
     assert run(body()) > 20
+
+
+LINES = {
+    "equations": "1+1=2 ",
+    "names": "b = ",
+    "signs": "$",
+    "answers": "answer: 5 ",
+    "quotes": 'b = 8 <- "ab" ',
+}
+
+
+@pytest.mark.parametrize("shape", LINES)
+def test_a_long_line_is_read_in_another_thread(shape: str) -> None:
+    """It is read in one go, which may take 0.4 s; the thread of the server works little meanwhile."""
+    line = (LINES[shape] * MAX_LINE)[:MAX_LINE]
+
+    async def body() -> tuple[float, Listener]:
+        watch, listener = Watch(), Listener()
+        watch.add(passed(sighted(watch, ENVELOPE.completion(f"{line}\nAnswer: 9")), listener))
+        before = thread_time()
+        await watch.close(60)
+        return thread_time() - before, listener
+
+    began = process_time()
+    spent, listener = run(body())
+    assert listener.results[0] in {"passed", "failed", "undecided"}
+    assert spent < (process_time() - began) / 2
+
+
+def test_the_end_of_the_server_waits_for_what_another_thread_does() -> None:
+    watch = Watch()
+    line = ("1+1=2 " * MAX_LINE)[:MAX_LINE]
+    listener = looked_at(watch, sighted(watch, ENVELOPE.completion(line)), close_s=0.05)
+    assert len(listener.results) == 1

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from guard.errors import RequestError
 from guard.wire.body import (
     MOST_BRACKETS,
+    MOST_READ,
     MOST_STRINGS,
     encode,
     read_body,
@@ -77,6 +78,9 @@ TOO_MUCH = {
     "objects": b"[" + b"{}," * MOST_BRACKETS + b"1]",
     "strings": b"[" + b'"",' * 2 * MOST_STRINGS + b"1]",
     "names": b"[" + b'{"a":1},' * MOST_BRACKETS + b"1]",
+    "numbers": b"[" + b"1," * MOST_READ + b"1]",
+    "numbers beside a long text": b'["' + b"a, " * 900_000 + b'",' + b"1," * MOST_READ + b"1]",
+    "marks that end no string": b"[" + rb'\\",' * 990_000,
     "brackets that never close": b"[" * 4_000_000,
     "strings of a backslash": b"[" + rb'"\\",' * 3 * MOST_STRINGS + b"1]",
 }
@@ -88,6 +92,11 @@ def test_what_takes_long_to_read_is_refused_before_it_is_read(shape: str) -> Non
         read_body(TOO_MUCH[shape])
     assert caught.value.http_status == 413
     assert caught.value.code == "request_too_large"
+
+
+def test_as_many_numbers_as_a_batch_of_tokens_has_are_read() -> None:
+    tokens = [1] * (MOST_READ - 1)
+    assert read_body(orjson.dumps(tokens)) == tokens
 
 
 LONG_TEXTS = {
