@@ -6,7 +6,7 @@ stand in the source, so that no part of a longer number or word is taken for one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -20,8 +20,9 @@ from guard.trace.support import Reading, flat, unsupported
 
 SEARCHED: Final = 8_000_000  # characters of sources that are gone through for the quotes of one line
 PLACES: Final = 16  # of one quote that are read
+READ: Final = 8_000  # characters of all places that are read for one line, with what stands around them
 
-_NEAR: Final = 80  # characters around a quote in which the number may begin or end that it cuts
+_NEAR: Final = 32  # characters around a quote in which the number may begin or end that it cuts
 _PLACE: Final = 200  # characters that it takes as long to go through as to look at one place
 
 
@@ -77,7 +78,7 @@ class _Line:
     def __init__(self, texts: Sequence[str], names: str, quotes: Sequence[str]) -> None:
         self._texts, self._names, self._quotes = texts, names, quotes
         self._from = [0] * len(texts)
-        self._left = SEARCHED
+        self._left, self._unread = SEARCHED, READ
 
     def stands(self, most: int) -> Doubt | None:
         """Whether each quote stands in a source, and they are not too many."""
@@ -91,7 +92,7 @@ class _Line:
     def supports(self, value: Value, kind: Type) -> Doubt | None:
         """Whether the quotes together say a value, wherever they stand."""
         readings = (reading for quote in self._quotes for reading in self._places(quote))
-        lacking = unsupported(value, kind, readings)
+        lacking = unsupported(value, kind, self._within(readings))
         return None if lacking is None else self._doubt(0, self._says(lacking))
 
     def supports_each(self, items: Sequence[Value], kind: Type) -> Doubt | None:
@@ -104,7 +105,7 @@ class _Line:
             first = next(places, None)
             if first is None:
                 return self._doubt(index, f"words that stand in {self._names}")
-            lacking = unsupported(items[index], kind, chain([first], places))
+            lacking = unsupported(items[index], kind, self._within(chain([first], places)))
             if lacking is not None:
                 return self._doubt(index, self._says(lacking))
         missing = len(self._quotes) < len(items)
@@ -114,9 +115,13 @@ class _Line:
         return f"words of {self._names} that say {lacking}"
 
     def _doubt(self, index: int, expected: str) -> Doubt:
-        if self._left >= 0:
-            return Doubt(index=index, expected=expected)
-        return Doubt(index=index, expected=f"quotes found in {SEARCHED:,} characters", beyond=True)
+        if self._left < 0:
+            return Doubt(index=index, expected=f"quotes found in {SEARCHED:,} characters", beyond=True)
+        if self._unread < 0:
+            return Doubt(
+                index=index, expected=f"quotes of {READ:,} characters, read wherever they stand", beyond=True
+            )
+        return Doubt(index=index, expected=expected)
 
     def _places(self, quote: str) -> Iterator[Reading]:
         """Give where a quote stands as whole words, up to `PLACES` times, as far as may be searched."""
@@ -132,10 +137,18 @@ class _Line:
                     found += 1
                     yield _reading(text, at, at + len(words))
 
+    def _within(self, readings: Iterable[Reading]) -> Iterator[Reading]:
+        """Give readings as far as they may be read."""
+        for reading in readings:
+            self._unread -= len(reading.text)
+            if self._unread < 0:
+                return
+            yield reading
+
     def _sought(self, words: str, text: str, first: int, last: int) -> Iterator[int]:
         while self._left >= 0:
             at = text.find(words, first, last)
-            self._left -= (last if at < 0 else at) - first + _PLACE
+            self._left -= (last if at < 0 else at) - first + len(words) + _PLACE
             if at < 0:
                 return
             if _is_whole(text, at, at + len(words)):

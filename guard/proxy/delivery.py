@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 
 from guard.config import Service
 from guard.engine import drive
@@ -23,6 +23,9 @@ from guard.telemetry.observer import RunInfo, Stage
 
 KEEP_ALIVE_S: Final = 10.0  # between two comments on a stream that has nothing to say
 
+LOOKED_THROUGH: Final = 2_048  # characters that were released, in which keys are sought within milliseconds
+
+T = TypeVar("T")
 Steps = AsyncGenerator[Emit | Relay | Finish]
 
 
@@ -79,10 +82,16 @@ async def _whole(exchange: Exchange, answer: Answer, steps: Steps) -> float:
             answer.keep(step)
         if isinstance(step, Finish):
             before = perf_counter()
-            made = answer.whole(step)
+            made = await _made(answer.whole, step)
             spent_s = perf_counter() - before
             await exchange.answer(*made)
     return spent_s
+
+
+async def _made(make: Callable[[Finish], T], finish: Finish) -> T:
+    """Make what the end of a run comes to: in another thread where a long text is looked through for keys."""
+    long = len(finish.unverified) > LOOKED_THROUGH
+    return await asyncio.to_thread(make, finish) if long else make(finish)
 
 
 class _Stream:
@@ -127,7 +136,7 @@ class _Stream:
             await self._exchange.answer(*self._answer.whole(finish))
             return
         before = perf_counter()
-        data = self._answer.last(finish)
+        data = await _made(self._answer.last, finish)
         self._spent_s += perf_counter() - before
         await self._begin(finish)
         await self._exchange.end(data)

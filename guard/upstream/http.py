@@ -187,9 +187,9 @@ class HttpUpstream:
     ) -> tuple[Headers, AsyncIterator[bytes]]:
         """Take our key out of an error that is passed on: some servers repeat what they refuse."""
         found = b"".join([piece async for piece in body])
-        clean = self._sink.redacted(found.decode("utf-8", "surrogateescape")).encode(
-            "utf-8", "surrogateescape"
-        )
+        # Of the longest that is looked at this takes a tenth of a second.
+        plain = await asyncio.to_thread(self._sink.redacted, found.decode("utf-8", "surrogateescape"))
+        clean = plain.encode("utf-8", "surrogateescape")
         told = [
             (name, self._sink.redacted(value)) for name, value in headers if name.lower() != "content-length"
         ]

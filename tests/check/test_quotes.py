@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from guard.check import quotes as quotes_module
 from guard.check.checker import Checker
-from guard.check.quotes import Doubt, Sources
+from guard.check.quotes import READ, Doubt, Sources
 from guard.check.report import report
 from guard.check.verdict import Kind, Verdict
 from guard.procedure.execute import Program
@@ -258,9 +258,9 @@ def test_there_are_no_more_quotes_than_could_be_of_use() -> None:
 
 
 def test_many_quotes_of_a_long_source_take_one_passage_through_it() -> None:
-    """Each from the beginning, this would take a minute."""
+    """Each from the beginning, they would go through more than may be searched."""
     source = "".join(f"item {number} costs {number} EUR; " for number in range(150_000))
-    items = tuple(range(1000, 149_000, 100))
+    items = tuple(range(1000, 149_000, 2_000))
     sources = Sources()
     asked = decision(source, kind=ListType(IntType()))
     began = time.process_time()
@@ -279,6 +279,32 @@ def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
     found = Sources().doubt(both, backwards, backwards)
     assert found is not None
     assert (found.beyond, found.expected) == (True, "quotes found in 5,000 characters")
+
+
+REPEATED: Final = {
+    "numbers": ("5 " * 200_000, 15_000),
+    "words": ("word 5, " * 50_000, 15_000),
+    "without a word's end": ("漢字" * 200_000, 14_999),
+    "short": ("5 " * 200_000, 1),
+}
+
+
+@pytest.mark.parametrize("shape", REPEATED)
+def test_a_quote_that_stands_everywhere_is_read_a_few_times(shape: str) -> None:
+    """Its places read each in full, or sought in a word without end, take a second and more."""
+    source, length = REPEATED[shape]
+    began = time.process_time()
+    for _ in range(5):
+        assert Sources().doubt(decision(source), 7, [source[:length].strip()]) is not None
+    assert time.process_time() - began < 2.5
+
+
+def test_of_long_quotes_only_so_much_is_read() -> None:
+    source = "word " * (READ // 5) + "12 end"
+    found = Sources().doubt(decision(source), 12, [source])
+    assert found is not None
+    assert (found.beyond, found.expected) == (True, "quotes of 8,000 characters, read wherever they stand")
+    assert Sources().doubt(decision(source), 12, [source[-READ // 2 :].partition(" ")[2]]) is None
 
 
 # --- in a trace --------------------------------------------------------------------------------------
