@@ -18,7 +18,7 @@ from guard.nesting import FlatLoader
 MAX_STEPS: Final = 1_000
 MAX_BYTES: Final = 1_000_000
 
-_COLUMNS: Final = ("p", "retry", "scaffold", "kind")
+_COLUMNS: Final = ("p", "retry", "scaffold", "kind", "isolate", "stuck")
 _STEPS: Final = re.compile(r"([0-9]{1,6})(?:\s*-\s*([0-9]{1,6}))?")
 _YAML: Final = frozenset({".yaml", ".yml", ".json"})
 
@@ -32,14 +32,18 @@ class Decides(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
-    """The chances that a step's line is right: at the first try, at a retry, and with its operands given.
+    """The chances that a step's line is right: at the first try, at a retry, with its operands given, alone.
 
-    A `retry` of None is as good as a first try, a `scaffold` of None as a retry.
+    A `retry` of None is as good as a first try, a `scaffold` and an `isolate` of None as a retry.
+    `stuck` is the chance that a line which was wrong once stays wrong in its context, however often
+    it is tried there: in the trace, or by itself.
     """
 
     p: float
     retry: float | None = None
     scaffold: float | None = None
+    isolate: float | None = None
+    stuck: float = 0.0
     kind: Decides = Decides.ASSIGN
 
     @property
@@ -51,6 +55,11 @@ class Chance:
     def given(self) -> float:
         """The chance of a retry whose operands are given."""
         return self.again if self.scaffold is None else self.scaffold
+
+    @property
+    def alone(self) -> float:
+        """The chance of a try that is asked for by itself."""
+        return self.again if self.isolate is None else self.isolate
 
 
 Chances = tuple[Chance, ...]  # one a step
@@ -179,7 +188,7 @@ def _chance(fields: Mapping[str, str]) -> Chance:
     if kind not in set(Decides):
         raise ValueError(f"kind: expected assign or judge, found {kind[:60]!r}")
     parts = {name: probability(text, name) for name, text in said.items()}
-    return Chance(p=parts["p"], retry=parts.get("retry"), scaffold=parts.get("scaffold"), kind=Decides(kind))
+    return Chance(**parts, kind=Decides(kind))
 
 
 def probability(text: str, name: str = "p") -> float:
@@ -242,4 +251,4 @@ def _entry(steps: str, node: yaml.Node, table: _Table) -> Iterator[_Row]:
         case yaml.MappingNode(value=pairs) if all(isinstance(value, yaml.ScalarNode) for _, value in pairs):
             yield line, steps, {str(key.value): value.value for key, value in pairs}
         case _:
-            table.wrong(line, "expected a chance, or p, retry, scaffold and kind")
+            table.wrong(line, f"expected a chance, or some of {', '.join(_COLUMNS)}")

@@ -96,6 +96,7 @@ class _Player:
         self._generated = self._tokens = 0
         self._due: list[tuple[float, int, RunEvent]] = []  # when what happens, by generation
         self._writers: dict[int, Writer] = {}
+        self._stuck: dict[Context, bool] = {}
         self._finish: Finish | None = None
 
     def play(self) -> Played:
@@ -109,8 +110,9 @@ class _Player:
             match command:
                 case Open(generation=number):
                     habits = self._models[command.upstream]
+                    tokens = self._pace.line_tokens
                     self._writers[number] = Writer(
-                        self._task, habits, command, self._random, self._pace.line_tokens
+                        self._task, habits, command, self._random, tokens=tokens, stuck=self._stuck
                     )
                     self._schedule(number, self._pace.first_s)
                 case Close(generation=number):
@@ -146,22 +148,41 @@ class _Player:
             self._schedule(generation, 0)
 
 
-class Writer:
-    """One generation of the scripted model: whole lines, each right or wrong by its chance."""
+Context = tuple[str, int, bool]  # an upstream, the place of a line, and whether it is asked for by itself
 
-    def __init__(self, task: Straight, habits: Habits, command: Open, random: Random, tokens: int) -> None:
+
+class Writer:
+    """One generation of the scripted model: whole lines, each right or wrong by its chance.
+
+    `stuck` says of each context in which a line was wrong whether it stays so there.
+    """
+
+    def __init__(
+        self,
+        task: Straight,
+        habits: Habits,
+        command: Open,
+        random: Random,
+        *,
+        tokens: int,
+        stuck: dict[Context, bool],
+    ) -> None:
         self._task, self._habits, self._random = task, habits, random
+        self._upstream, self._alone, self._stuck = command.upstream, command.isolated, stuck
         self._line_tokens, self._left = tokens, command.max_tokens
         self._strategy: Strategy | None = command.strategy  # of the line that it was opened for
-        self._place = task.places[command.resume_from]
+        self._place: int | None = task.places[command.resume_from]  # of the line that comes next
         self._tail = command.prefix.rpartition("\n")[2]
         self._slipped = False
         self._pieces = deque(self._opening(command))
 
     def next(self) -> Text | Ended:
         """Write the next line, or end."""
-        if not self._pieces and self._place <= len(self._task.lines):
-            self._pieces.extend(self._line())
+        if self._alone and self._place is not None:
+            self._pieces.append(Text(f"{self._answer(self._place)}\n", self._line_tokens))
+            self._place = None
+        if not self._pieces and self._place is not None and self._place <= len(self._task.lines):
+            self._pieces.extend(self._line(self._place))
             self._place += 1
         if not self._pieces:
             return Ended("stop")
@@ -173,11 +194,21 @@ class Writer:
 
     def _opening(self, command: Open) -> Iterator[Text]:
         """Give the opening line where it is not there; the lines of the frame cost nothing."""
+        if command.isolated:
+            return
         if not command.prefix and all(message["role"] != "assistant" for message in command.messages):
             yield Text(self._task.frame[0], 0)
 
-    def _line(self) -> Iterator[Text]:
-        task, place, tail = self._task, self._place, self._tail
+    def _answer(self, place: int) -> str:
+        """Answer the question for one line: its value is what comes after its last `=`."""
+        right = self._is_right(place)
+        line = self._task.lines[place]
+        return (line if right else self._task.wrong(place, Kind.WRONG_VALUE, "", self._random)).rpartition(
+            "= "
+        )[2]
+
+    def _line(self, place: int) -> Iterator[Text]:
+        task, tail = self._task, self._tail
         if place == len(task.lines):
             yield Text(task.frame[1], 0)
             return
@@ -193,12 +224,20 @@ class Writer:
     def _said(self, place: int, tail: str) -> str:
         """Draw a line. Once something is wrong in a generation, its answer is, too."""
         last = place == len(self._task.lines) - 1
-        if self._random.random() < self._chance(place) and not (self._slipped and last):
+        if self._is_right(place) and not (self._slipped and last):
             return self._task.lines[place]
         self._slipped = True
         kinds, weights = zip(*self._habits.wrong, strict=True)
         (kind,) = self._random.choices(kinds, weights)
         return self._task.wrong(place, kind, tail, self._random)
+
+    def _is_right(self, place: int) -> bool:
+        """Draw whether a line is right; where it is not, whether it stays so."""
+        context = (self._upstream, place, self._alone)
+        right = self._random.random() < self._chance(place) and not self._stuck.get(context, False)
+        if not right and context not in self._stuck:
+            self._stuck[context] = self._random.random() < self._habits.chances[place].stuck
+        return right
 
     def _chance(self, place: int) -> float:
         chance = self._habits.chances[place]
@@ -207,5 +246,7 @@ class Writer:
                 return chance.again
             case Strategy.SCAFFOLD:
                 return chance.given
+            case _ if self._alone:
+                return chance.alone
             case _:
                 return chance.p

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -15,7 +15,7 @@ from guard.bench.spread import Spread, spread
 from guard.bench.straight import Straight, straight
 from guard.run.ladders import Action
 from guard.run.messages import Outcome, Target
-from guard.run.policy import Policy
+from guard.run.policy import ForceBy, Policy
 from guard.run.race import machine
 
 RUNS: Final = 1_000
@@ -70,6 +70,8 @@ class Simulation:
 
 def simulate(policy: Policy, scenario: Scenario, *, beside: bool = True) -> Simulation:
     """Play a policy against a scenario, other ways `beside` it. The same seed gives the same numbers."""
+    if policy.force_by is ForceBy.AUTO:  # whole traces, whatever the servers are like
+        policy = replace(policy, force_by=ForceBy.GRAMMAR)
     task = straight(scenario.chances)
     targets = _targets(policy, scenario)
     models = dict(zip((target.name for target in targets), scenario.models, strict=True))
@@ -107,7 +109,7 @@ def _targets(policy: Policy, scenario: Scenario) -> tuple[Target, ...]:
     further = [*dict.fromkeys(named), *capped, *(f"{FURTHER}{i}" for i in range(len(scenario.models)))]
     names = [first, *further][: len(scenario.models)]
     return tuple(
-        Target(name=name, model=name, prefill=scenario.prefill, dialect=None, temperature=0.0, replays=True)
+        Target(name=name, model=name, prefill=scenario.prefill, dialect=None, temperature=0.0)
         for name in names
     )
 

@@ -28,11 +28,11 @@ seconds, with their spread, beside other ways of using the same model.
 """
 
 P_STEP_FILE: Final = """\
-A p-step-file says what is known of single steps; --p, --retry and --scaffold count for the others. It is CSV
-with a line `p,retry,scaffold,kind` for each step in order, of which only p is needed, or with a first line
-that names its columns, `step` among them (`17`, `20-25`); or YAML or JSON (by its name): a list in order, or
-step numbers with a chance or {p, retry, scaffold, kind}. `kind` is `assign` or, where only the model can
-decide the step, `judge`.
+A p-step-file says what is known of single steps; --p, --retry and the like count for the others. It is CSV
+with a line `p,retry,scaffold,kind,isolate,stuck` for each step in order, of which only p is needed, or with a
+first line that names its columns, `step` among them (`17`, `20-25`); or YAML or JSON (by its name): a list in
+order, or step numbers with a chance or {p, retry, scaffold, kind, isolate, stuck}. `kind` is `assign` or,
+where only the model can decide the step, `judge`.
 """
 
 MOST: Final = 1_000_000  # of anything that is counted
@@ -53,6 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--p", metavar="P", type=chance, help="chance that a line is right at the first try")
     add("--retry", metavar="P", type=chance, help="the same at a retry; default: as at the first try")
     add("--scaffold", metavar="P", type=chance, help="the same with its operands given; default: as a retry")
+    add("--isolate", metavar="P", type=chance, help="the same asked for by itself; default: as a retry")
+    add(
+        "--stuck",
+        metavar="P",
+        type=chance,
+        default=0.0,
+        help="chance that a line which was wrong stays so where it was tried, in the trace or by itself",
+    )
     add("--p-step-file", metavar="F", type=Path, help="chances of single steps, see below")
     add("--judge", metavar="STEPS", type=_numbers, help="steps that only the model can decide: 1,20-25")
     add(
@@ -134,7 +142,8 @@ def _settings(name: str, file: Path | None) -> PolicySettings:
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     usual = None
     if arguments.p is not None:
-        usual = Chance(p=arguments.p, retry=arguments.retry, scaffold=arguments.scaffold)
+        given = {name: getattr(arguments, name) for name in ("p", "retry", "scaffold", "isolate", "stuck")}
+        usual = Chance(**given)
     said = {} if arguments.p_step_file is None else read_chances(arguments.p_step_file)
     if usual is None and not said:
         raise ConfigError([("--p", "is needed, or a --p-step-file: how likely is a line right?")])

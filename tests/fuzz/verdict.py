@@ -115,12 +115,13 @@ class _Verdict:
     def _who(self, emit: Emit) -> Iterator[str]:
         written = _bare(emit.text) in self._played.written
         decided = squeezed(emit.text) in self._played.model.memory
-        if emit.step_class in BY_MODEL and not written:
+        if emit.step_class in BY_MODEL and not written and not emit.isolated:
             yield f"{emit.text!r} is {emit.step_class.value}, and no model wrote it"
         if (
             emit.step_class is StepClass.SCAFFOLDED
             and not written
             and self._policy.force_by is ForceBy.GRAMMAR
+            and not emit.isolated
         ):
             yield f"{emit.text!r} is scaffolded, and no model wrote it"
         if decided != (emit.step_class is StepClass.MODEL_DECIDED):

@@ -50,7 +50,7 @@ def test_an_answer_in_one_piece(tmp_path: Path) -> None:
             assert report["violations"] == []
             assert report["steps"] == {
                 "expected": 9, "verified": 9, "scaffolded": 0, "model_decided": 0, "supported": 0,
-                "unsupported": 0, "repaired": 0,
+                "unsupported": 0, "isolated": 0, "repaired": 0,
                 "computed": 0, "missing": 0,
             }  # fmt: skip
             assert (report["fidelity"], report["upheld"]) == (1, 1)

@@ -61,7 +61,8 @@ def test_a_faithful_trace_is_accepted_at_once(tmp_path: Path, form: Openai, stre
 @both
 @streamed
 def test_a_wrong_value_is_cut_and_the_rest_is_asked_for(tmp_path: Path, form: Openai, stream: bool) -> None:
-    reply, heard = asked(tmp_path, form, Written(WRONG), Written(LINES[3:]), stream=stream)
+    config = policy("actions: [resume, reject]")
+    reply, heard = asked(tmp_path, form, Written(WRONG), Written(LINES[3:]), stream=stream, config=config)
     assert said_in(reply, stream=stream) == (CHAIN, "38")
     report = report_of(reply, stream=stream)
     assert (report["outcome"], report["generations"]) == ("accepted_after_retry", 2)

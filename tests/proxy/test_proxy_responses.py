@@ -194,7 +194,7 @@ def test_a_wrong_value_never_comes_back_into_the_conversation(tmp_path: Path) ->
         assert reply.json["choices"][0]["message"]["reasoning_content"] == CHAIN
         assert reply.report["outcome"] == "accepted_after_retry"
 
-    asking(tmp_path, server, body)
+    asking(tmp_path, server, body, "actions: [resume, reject]")
     *_, stands, turn = server.asked[1]["input"]
     assert stands["role"] == "assistant"
     assert stands["content"].endswith("".join(LINES[:3]).rstrip())
