@@ -14,7 +14,7 @@ import json
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from multiprocessing import get_context
@@ -29,7 +29,7 @@ import uvloop
 from guard.config import Config, build, load_config
 from guard.procedure.execute import reference
 from guard.procedure.values import json_text
-from guard.proxy.app import Addresses, serve
+from guard.proxy.app import Addresses, serve, settle
 from guard.trace import render
 from guard.wire.chat import Envelope
 from guard.wire.sse import DONE, encode
@@ -73,6 +73,16 @@ class Case:
     name: str
     body: bytes
     answer: Callable[[str, str], bytes]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """What a case costs: the most that the server worked in one piece, and that its health was waited for."""
+
+    name: str
+    came: str
+    worked_s: float
+    waited_s: float
 
 
 # --- what is sent and answered -------------------------------------------------------------------
@@ -149,6 +159,8 @@ def answers() -> Iterator[tuple[str, Callable[[str, str], bytes]]]:
         lambda _b, _e: said(json.dumps({f"{i} x = ": "\\u0041" * 9 for i in range(18_000)})),
     )
     yield "quotes", lambda b, _e: said(f"{b}\n1 n = 5" + ' <- "ab"' * 1_900 + "\n")
+    yield "a line of equations", lambda _b, _e: said("1+1=2 " * 2_600 + "\n")
+    yield "a line of names", lambda _b, _e: said("b = " * 4_000 + "\n")
     yield "400,000 events", lambda _b, _e: said(*["a"] * 20_000)
     yield (
         "an error of nested objects",
@@ -165,6 +177,19 @@ def answers() -> Iterator[tuple[str, Callable[[str, str], bytes]]]:
 def _json(body: bytes, status: int = 200) -> bytes:
     head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def quoting() -> Iterator[Case]:
+    """Answers that quote a long source, rightly or not."""
+    sources = {
+        "words": "word 5, " * 62_000,
+        "numbers": "5 " * 249_000,
+        "no end of a word": "\u6f22\u5b57" * 249_000,
+    }
+    for name, source in sources.items():
+        for length, quote in (("short", "5"), ("long", source[:15_000].strip()), ("absent", "zz 9")):
+            text = f'1 n = 7 <- "{quote}"\n'
+            yield Case(f"{length} quote of {name}", asked("found", {"note": source}), _framed(text))
 
 
 def shipped() -> Iterator[Case]:
@@ -215,6 +240,8 @@ def _write(folder: Path, url: str) -> None:
 def _server(folder: str, pipe: Pipe) -> None:
     """Serve until told to stop; say the most processor time between two turns whenever asked."""
     longest = [0.0]
+    service = build(load_config(Path(folder) / "c.yaml", {}), {})
+    settle()
 
     async def watch() -> None:
         while True:
@@ -242,7 +269,7 @@ def _server(folder: str, pipe: Pipe) -> None:
             pipe.send((addresses.client, addresses.admin))
 
         watching = asyncio.create_task(watch())
-        await serve(build(load_config(Path(folder) / "c.yaml", {}), {}), ready=ready, stop=stop)
+        await serve(service, ready=ready, stop=stop)
         watching.cancel()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -286,6 +313,7 @@ def cases() -> Iterator[Case]:
     """All of them: each request by itself, each answer from each kind of server, each shipped procedure."""
     for name, body in bodies():
         yield Case(name, body, wrong)
+    yield from quoting()
     yield from shipped()
     for name, answer in answers():
         for kind in KINDS:
@@ -294,7 +322,8 @@ def cases() -> Iterator[Case]:
                 yield Case(f"{name}, from {kind}, policy {policy}", body, answer)
 
 
-async def measure(folder: str, words: Sequence[str]) -> None:
+async def measure(folder: str, chosen: Iterable[Case]) -> AsyncIterator[Lag]:
+    """Give what each case costs a server that has its configuration in a folder."""
     current: list[Callable[[str, str], bytes]] = [wrong]
 
     async def behave(connection: Connection) -> None:
@@ -313,10 +342,7 @@ async def measure(folder: str, words: Sequence[str]) -> None:
         client, admin = await asyncio.to_thread(ours.recv)
         prober = spawn.Process(target=_prober, args=(admin, probed), daemon=True)
         prober.start()
-        worst = (0.0, "")
-        for case in cases():
-            if words and not any(word in case.name for word in words):
-                continue
+        for case in chosen:
             current[0] = case.answer
             for pipe in (ours, probes):
                 pipe.send("reset")
@@ -326,22 +352,30 @@ async def measure(folder: str, words: Sequence[str]) -> None:
             for pipe in (ours, probes):
                 pipe.send("tell")
             worked, waited = await asyncio.to_thread(ours.recv), await asyncio.to_thread(probes.recv)
-            worst = max(worst, (worked, case.name))
-            sys.stdout.write(
-                f"{worked * 1e3:6.1f} ms of work, {waited * 1e3:6.1f} ms waited: {case.name} ({came})\n"
-            )
-            sys.stdout.flush()
-        sys.stdout.write(f"at most {worst[0] * 1e3:.1f} ms of work in one piece: {worst[1]}\n")
+            yield Lag(case.name, came, worked_s=worked, waited_s=waited)
         for pipe in (ours, probes):
             pipe.send("stop")
         await asyncio.to_thread(server.join)
         await asyncio.to_thread(prober.join)
 
 
+async def show(folder: str, words: Sequence[str]) -> None:
+    """Print what each case costs; of all where no word of their names is given."""
+    worst = Lag("none", "", worked_s=0.0, waited_s=0.0)
+    chosen = (case for case in cases() if not words or any(word in case.name for word in words))
+    async for lag in measure(folder, chosen):
+        worst = max(worst, lag, key=lambda one: one.worked_s)
+        sys.stdout.write(
+            f"{lag.worked_s * 1e3:6.1f} ms of work, {lag.waited_s * 1e3:6.1f} ms waited: {lag.name} ({lag.came})\n"
+        )
+        sys.stdout.flush()
+    sys.stdout.write(f"at most {worst.worked_s * 1e3:.1f} ms of work in one piece: {worst.name}\n")
+
+
 def main() -> None:
     """Print what is measured."""
     with TemporaryDirectory() as folder:
-        asyncio.run(measure(folder, sys.argv[1:]))
+        asyncio.run(show(folder, sys.argv[1:]))
 
 
 if __name__ == "__main__":
