@@ -26,11 +26,12 @@ NAME: Final = re.compile(r"[a-z0-9_.]{1,64}")  # what may be told on as it is: a
 _SHORTEST: Final = 4  # letters and digits of a key that is looked for in every spelling
 _PART: Final = (8, 16)  # of a longer key that give it away: half of it, within these
 _NESTED: Final = 3  # escapes within escapes
+# Of a row of backslashes only the first begins an escape, or it would be gone through from each of them.
 _ESCAPE: Final = re.compile(
-    r"\\+u([0-9a-fA-F]{4})|\\+u\{([0-9a-fA-F]{1,6})\}|\\+U([0-9a-fA-F]{8})|\\+x([0-9a-fA-F]{2})"
-    r"|%u([0-9a-fA-F]{4})|[%=]([0-9a-fA-F]{2})|&#[xX]([0-9a-fA-F]{1,6});?|&#([0-9]{1,7});?|\\+([0-7]{3})"
+    r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-7]{3}))"
+    r"|%u([0-9a-fA-F]{4})|[%=]([0-9a-fA-F]{2})|&#[xX]([0-9a-fA-F]{1,6});?|&#([0-9]{1,7});?"
 )
-_BASES: Final = {8: 10, 9: 8}  # of the groups above; 16 for all others
+_BASES: Final = {5: 8, 9: 10}  # of the groups above; 16 for all others
 
 
 class Foreign:
