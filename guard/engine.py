@@ -144,6 +144,7 @@ class _Driver:
         self._finished = False
         self._open: set[int] = set()  # generations
         self._streams: dict[int, AsyncGenerator[Text | Ended]] = {}
+        self._over: set[int] = set()  # generations whose streams have nothing more, closed or not
         # What is waited for where several streams are open; the one that was heard longest ago comes first.
         self._reading: dict[int, asyncio.Future[Text | Ended]] = {}
         self._only: AsyncGenerator[Text | Ended] | None = (
@@ -211,8 +212,19 @@ class _Driver:
         rest = None if self.deadline.over else next(self._slices, None)
         if rest is not None:
             return rest
+        event = await self._heard_of()
+        if isinstance(event, Ended | Failed):
+            self._over.add(self._current)
+            self._look_for_one()
+        if isinstance(event, Text) and len(event.text) > SLICE:
+            self._slices = _sliced(event)
+            return next(self._slices)
+        return event
+
+    async def _heard_of(self) -> RunEvent:
+        """Wait for what happens next."""
         try:
-            event = await self._awaited()
+            return await self._awaited()
         except TimeoutError:
             if self.deadline.over:
                 return OutOfTime()
@@ -221,10 +233,6 @@ class _Driver:
             return Failed(error, self.deadline.left_s)
         except StopAsyncIteration:
             return Failed(UpstreamProtocolError("the answer ended without its end"), self.deadline.left_s)
-        if isinstance(event, Text) and len(event.text) > SLICE:
-            self._slices = _sliced(event)
-            return next(self._slices)
-        return event
 
     async def _awaited(self) -> Text | Ended:
         """Wait for the next event of an upstream; not long where nothing that it could be counts."""
@@ -236,9 +244,9 @@ class _Driver:
 
     async def _any(self) -> Text | Ended:
         """Wait for several streams at once and take what comes first."""
-        assert self._streams, "a run that neither waits nor reads is finished"
+        assert len(self._streams) > len(self._over), "a run that neither waits nor reads is finished"
         for generation, stream in self._streams.items():
-            if generation not in self._reading:
+            if generation not in self._reading and generation not in self._over:
                 self._reading[generation] = asyncio.ensure_future(stream.__anext__())
         done, _ = await asyncio.wait(self._reading.values(), return_when=asyncio.FIRST_COMPLETED)
         self._current = next(generation for generation, future in self._reading.items() if future in done)
@@ -249,8 +257,10 @@ class _Driver:
     def _look_for_one(self) -> None:
         """Read a stream that is the only one directly: a task a piece would cost more than the piece."""
         self._only = None
-        if len(self._streams) == 1 and not self._reading:
-            ((self._current, self._only),) = self._streams.items()
+        if len(self._streams) == len(self._over) + 1 and not self._reading:
+            self._current, self._only = next(
+                (number, stream) for number, stream in self._streams.items() if number not in self._over
+            )
 
     async def _wait(self, command: Wait) -> RunEvent:
         upstream: object = self._upstreams.get(command.upstream)
@@ -269,6 +279,7 @@ class _Driver:
         if self._current == command.generation:
             self._slices = iter(())  # nobody reads on
         stream = self._streams.pop(command.generation, None)
+        self._over.discard(command.generation)
         reading = self._reading.pop(command.generation, None)
         self._look_for_one()
         try:

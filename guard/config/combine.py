@@ -92,11 +92,12 @@ def _of_generations(settings: PolicySettings) -> Iterator[Fault]:
 def _of_forcing(settings: PolicySettings) -> Iterator[Fault]:
     written = settings.model_fields_set
     values = settings.force is Level.VALUES
-    if settings.force_by is ForceBy.LINES and settings.force in {Level.NONE, Level.SHAPE}:
+    by = settings.force_by
+    if by in {ForceBy.LINES, ForceBy.ISOLATION} and settings.force in {Level.NONE, Level.SHAPE}:
         yield (
             ("force_by", "force"),
             (
-                f"`lines` gives the operands of each line, found `force: {settings.force}`: write "
+                f"`{by}` gives the operands of each line, found `force: {settings.force}`: write "
                 "`force: operands` or nothing, or another `force_by`"
             ),
         )

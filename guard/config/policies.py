@@ -24,6 +24,7 @@ MAX_TIMES: Final = 100  # of one action at one step
 MAX_RACE: Final = 8
 MAX_VOTES: Final = 99
 MAX_TOKENS: Final = 10_000_000
+MAX_PARALLEL: Final = 32
 MAX_SECONDS: Final = 86_400  # a day
 
 
@@ -209,9 +210,16 @@ class PolicySettings(Section):
     force_by: ForceBy = Field(
         default=ForceBy.AUTO,
         description=(
-            "`grammar`; `lines`: each line is a generation of its own, begun up to its value; `auto`: by a "
-            "grammar where the server takes one, else by lines where it continues a prefix"
+            "`grammar`; `lines`: each line is a generation of its own, begun up to its value; `isolation`: "
+            "each step is asked for by itself, without the trace; `auto`: by a grammar where the server "
+            "takes one, else by lines where it continues a prefix"
         ),
+    )
+    parallel: int = Field(
+        default=4,
+        ge=1,
+        le=MAX_PARALLEL,
+        description="steps that are asked for at once, by `force_by: isolation`, at most",
     )
     trace: Form = Field(
         default=Form.WORK,
@@ -293,6 +301,7 @@ class PolicySettings(Section):
             deliver="hold_step" if self.deliver == "hold_step" else "hold_all",
             tolerant=self.tolerant,
             without_grammar=self.without_grammar,
+            parallel=self.parallel,
             race=self.race,
             relay_thoughts=self.reasoning == "relay",
             votes=None if self.votes is None else Votes(ahead=self.votes.ahead, most=self.votes.most),

@@ -49,16 +49,22 @@ class Accounts:
         self._entries: list[Entry] = []
         self.completion = 0  # tokens, of all of them
         self.limit, self.elsewhere = limit, 0
+        self.ahead = 0  # tokens of generations for steps that are not due yet
 
     @property
     def left(self) -> int:
         """The tokens that may still be written."""
-        return self.limit - self.elsewhere - self.completion
+        return self.limit - self.elsewhere - self.ahead - self.completion
 
     @property
     def usage(self) -> tuple[Usage, ...]:
         """What each generation cost."""
-        return tuple(entry.usage for entry in self._entries)
+        return tuple(entry.usage for entry in self._in_order)
+
+    @property
+    def _in_order(self) -> list[Entry]:
+        """The entries as their generations were opened."""
+        return sorted(self._entries, key=lambda entry: entry.generation)
 
     def close(
         self,
@@ -104,10 +110,11 @@ class Accounts:
         kept: Counter[int] = Counter()
         for line in lines:
             kept[line.by] += line.written
-        found = [entry.discarded(kept[entry.generation], closed=answered) for entry in self._entries]
-        if released and found:
-            found[-1] = 0
-        return tuple(found)
+        last = self._entries[-1] if released and self._entries else None
+        return tuple(
+            0 if entry is last else entry.discarded(kept[entry.generation], closed=answered)
+            for entry in self._in_order
+        )
 
     def saved(self, progress: Progress) -> int:
         """Estimate the completion tokens that cutting at violations saved, at the end of a run.

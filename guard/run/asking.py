@@ -9,6 +9,7 @@ from guard.dialect.lark import Level
 from guard.procedure.expected import Expected
 from guard.run import lines, varying
 from guard.run import policy as retry
+from guard.run.ahead import Coming
 from guard.run.generation import Generation
 from guard.run.heeding import Heeding
 from guard.run.history import History
@@ -40,16 +41,24 @@ def ask(
     *,
     history: History,
     following: Next,
+    coming: Coming | None = None,
 ) -> tuple[Generation, Open]:
-    """Go on from what is verified, in the way that the strategy and the tries so far call for."""
-    assert progress.expected is not None, "there is nothing left to ask for"
-    target, step = targets[following.upstream], progress.expected.path
+    """Go on from what is verified, in the way that the strategy and the tries so far call for.
+
+    `coming` is a step that is asked for before it is due, None: the one that is due.
+    """
+    due = progress.expected if coming is None else coming.step
+    assert due is not None, "there is nothing left to ask for"
+    target, step = targets[following.upstream], due.path
     draws = varying.draws(history.attempts, following.strategy)
     tries = varying.tries(history.attempts, following.strategy, step, following.upstream)
     again = tries if Vary.PHRASING in policy.vary else 0
-    made, alone = _made(job, policy, progress, target, following, again=again, tries=tries)
+    made, alone = _alone(job, policy, progress, target, following, coming, again=tries) or (
+        _in_trace(job, policy, progress, target, following, again=again),
+        None,
+    )
     bounded = made.bounded and not policy.releases
-    room = _room(progress.expected, following.max_tokens) if bounded else None
+    room = _room(due, following.max_tokens) if bounded else None
     generation = Generation(
         number=history.generations,
         upstream=following.upstream,
@@ -59,14 +68,14 @@ def ask(
         prefix=progress.verified + made.tail if alone is None else alone.question,
         given=made.given,
         scaffold=following.reason.cell is not None,
-        stop=made.stop,
-        cut=policy.force is Level.VALUES or made.one_line,
+        stop=step if policy.isolates else made.stop,
+        cut=policy.force is Level.VALUES or made.one_line or policy.isolates,
         overlap=None if alone else _overlap(policy, progress, made, first=not history.violations),
         alone=alone,
         asked=made.tokens,
         level=Level.NONE if made.grammar is None else made.loosened or policy.force,
         heeding=None if made.promised is None else Heeding(made.promised),
-        one_line=made.one_line,
+        one_line=made.one_line or policy.isolates,
         cell=made.cell,
         since=len(progress.lines),
         room=room,
@@ -97,21 +106,36 @@ def ask(
     return generation, command
 
 
-def _made(
+def _in_trace(
+    job: Job, policy: Policy, progress: Progress, target: Target, following: Next, *, again: int
+) -> Opening:
+    """Give the text of a generation that goes on with the trace."""
+    one_by_one = following.strategy is Strategy.LINE and not policy.isolates  # as for the line before
+    by = ForceBy.LINES if one_by_one else policy.force_by
+    return opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by)
+
+
+def _alone(  # noqa: PLR0917 (as for one in the trace)
     job: Job,
     policy: Policy,
     progress: Progress,
     target: Target,
     following: Next,
+    coming: Coming | None,
     *,
     again: int,
-    tries: int,
-) -> tuple[Opening, Answering | None]:
-    """Give the text of a generation; and what reads its answer, where its step is asked for by itself."""
-    if following.reason.alone and can_be_asked(progress.shown):
-        return isolated(job, progress, target, policy.force, again=tries)
-    by = ForceBy.LINES if following.strategy is Strategy.LINE else policy.force_by  # as for the line before
-    return opening(job, progress, target, policy.force, replace(following.reason, again=again), by=by), None
+) -> tuple[Opening, Answering] | None:
+    """Give the text of a generation for one step alone, and what reads its answer; None: it is no such."""
+    if coming is not None:
+        step, shown, values = coming.step, coming.shown, coming.values
+        return isolated(
+            job, progress, target, policy.force, due=step, shown=shown, values=values, again=again
+        )
+    due = progress.expected
+    assert due is not None
+    if not (following.reason.alone or policy.isolates) or not can_be_asked(progress.shown):
+        return None
+    return isolated(job, progress, target, policy.force, due=due, shown=progress.shown, again=again)
 
 
 def _added(command: Open, job: Job, asked: float | None, *, history: bool) -> Iterator[Ours]:

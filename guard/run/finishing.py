@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from guard.check.verdict import Violation
@@ -22,7 +23,7 @@ from guard.run.votes import Polls
 
 @dataclass(slots=True, kw_only=True)
 class Finishing:
-    """What the end of one run is made of. `over`: it has been made."""
+    """What the end of one run is made of. `over`: it has been made. `before` is done first."""
 
     job: Job
     policy: Policy
@@ -32,6 +33,7 @@ class Finishing:
     polls: Polls
     forcing: Forcing
     faults: Faults
+    before: Callable[[], None]
     over: bool = False
 
     def answered(self, *, fallen_back: bool) -> Finish:
@@ -91,6 +93,7 @@ class Finishing:
     def _finish(
         self, outcome: Outcome, *, error: RunError | None = None, finish_reason: str = "stop"
     ) -> Finish:
+        self.before()
         self.over = True
         progress, history = self.progress, self.history
         end, answer = progress.answer if outcome in endings.ACCEPTED else (None, None)

@@ -6,6 +6,7 @@ model's, piece by piece as it comes. So it is judged as any line is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -20,7 +21,7 @@ from guard.procedure.expected import Expected
 from guard.run.messages import Message, Target
 from guard.run.opening import Job, Opening
 from guard.run.progress import Progress
-from guard.trace.alone import Question, computed, question
+from guard.trace.alone import Named, Question, computed, question
 from guard.trace.lines import LIMITS
 
 _ROLES: Final = ("user", "assistant")
@@ -34,16 +35,18 @@ def isolated(
     target: Target,
     level: Level,
     *,
+    due: Expected,
+    shown: Expected,
+    values: Named | None = None,
     again: int = 0,
 ) -> tuple[Opening, Answering]:
-    """Make the text of a generation for the due step alone, and what reads its answer.
+    """Make the text of a generation for one step alone, and what reads its answer.
 
-    `again` is how often it was asked for alone before. Nothing is prefilled.
+    `shown` is the step as it is where the trace shows how it is computed; `values` are those of the variables
+    that it reads, None: it is due. `again` is how often it was asked for alone before. Nothing is prefilled.
     """
     progress.open_frame()
-    due = progress.expected
-    assert due is not None, "there is nothing left to write"
-    asked = question(job.program, progress.shown, again=again)
+    asked = question(job.program, shown, values, again=again)
     members = target.dialect is Dialect.JSON_SCHEMA and level is not Level.NONE
     grammar = None if level is Level.NONE else answer(due, asked.cells, level, members=members)
     text = None
@@ -52,7 +55,7 @@ def isolated(
         sent = behind_thoughts(grammar, begun=target.thinks) if thinks else grammar
         text = written(sent, target.dialect, target.patterns)
     made = Opening(
-        messages=tuple(_messages(asked, members=members and text is not None)),
+        messages=tuple(_messages(asked, text if members else None)),
         prefix="",
         tail="",
         begun="",
@@ -70,12 +73,14 @@ def isolated(
     return made, Answering(due, asked)
 
 
-def _messages(asked: Question, *, members: bool) -> Iterator[Message]:
-    for place, turn in enumerate(asked.turns):
-        last = place == len(asked.turns) - 1
-        begin = f'"{lead(0, len(asked.cells))} "'
-        said = f"{turn}\n\n{_AS_MEMBERS.format(begin=begin)}" if last and members else turn
-        yield {"role": _ROLES[place % 2], "content": said}
+def _messages(asked: Question, schema: str | None) -> Iterator[Message]:
+    """Give what is said in turn. `schema`: the answers are asked for as the members of such an object."""
+    *before, last = asked.turns
+    if schema is not None:
+        first = next(iter(json.loads(schema)["properties"]))
+        last += f"\n\n{_AS_MEMBERS.format(begin=json.dumps(first, ensure_ascii=False))}"
+    for place, turn in enumerate((*before, last)):
+        yield {"role": _ROLES[place % 2], "content": turn}
 
 
 class Answering:
@@ -96,6 +101,11 @@ class Answering:
         self._going = False  # the checker has been told of it
         self._trail = ""  # blanks that nothing has followed yet
         self._blanks = 0
+
+    @property
+    def answers(self) -> int:
+        """How many lines it takes."""
+        return len(self._before)
 
     @property
     def begun(self) -> str:

@@ -49,6 +49,7 @@ class ForceBy(StrEnum):
     AUTO = "auto"  # by a grammar where the server takes it, else line by line where it continues a prefix
     GRAMMAR = "grammar"
     LINES = "lines"  # line by line, also where it takes a grammar
+    ISOLATION = "isolation"  # each step by itself, without the trace, several at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,9 @@ class Policy:
     the upstream, has it; the last one counts for all further ones), `seed` the first one where the client
     names none.
 
+    `parallel`: so many steps are asked for at once where they are asked for by themselves and do not wait for
+    each other; in a race each lane has one at a time.
+
     `race`: so many first generations at once, of which the first that comes to the end counts. `votes`:
     how what the model decides is put to the vote. `tolerant`: as the checker has it. `relay_thoughts`:
     whether the client gets what models think. `without_grammar`: what a server refuses is asked for once
@@ -100,9 +104,15 @@ class Policy:
     deliver: Literal["hold_step", "hold_all"] = "hold_step"
     tolerant: bool = False
     without_grammar: bool = True
+    parallel: int = 4
     race: int = 1
     votes: Votes | None = None
     relay_thoughts: bool = False
+
+    @property
+    def isolates(self) -> bool:
+        """Whether each step is asked for by itself."""
+        return self.force_by is ForceBy.ISOLATION and self.force in {Level.OPERANDS, Level.VALUES}
 
     @property
     def releases(self) -> bool:

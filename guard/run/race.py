@@ -107,7 +107,7 @@ class Race:
 
     def __init__(self, job: Job, policy: Policy, targets: Sequence[Target]) -> None:
         self._deliver = policy.deliver
-        held = replace(policy, race=1, deliver="hold_all")
+        held = replace(policy, race=1, deliver="hold_all", parallel=1)
         self._lanes = [
             _Lane(number=i + 1, run=Run(_job(job, policy, i), held, _targets(targets, policy, i)))
             for i in range(policy.race)

@@ -41,9 +41,11 @@ from typing import assert_never
 from guard.check.verdict import Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError
+from guard.procedure.expected import Expected
 from guard.run import endings, reading, thoughts
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
+from guard.run.ahead import Ahead, Coming
 from guard.run.asking import Next, ask
 from guard.run.blame import Blame
 from guard.run.faults import Faults, of_end
@@ -76,6 +78,7 @@ from guard.run.policy import Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
+from guard.trace.alone import can_be_asked
 from guard.wire import finish
 
 __all__ = ["Job", "Policy", "Run"]
@@ -110,6 +113,7 @@ class Run:
             polls=self._polls,
             forcing=self._forcing,
             faults=self._faults,
+            before=self._give_up_ahead,
         )
         self._blame = Blame(
             forcing=self._forcing,
@@ -117,6 +121,8 @@ class Run:
             progress=self._progress,
             attempts=self._history.attempts,
         )
+        self._ahead = Ahead(job.program, job.inputs, policy.parallel if policy.isolates else 1)
+        self._given_up: list[Command] = []  # of what was asked for ahead
         self._upstream = 0
         self._generation: Generation | None = None
         self._started = False
@@ -144,9 +150,51 @@ class Run:
         over = self._finishing.over
         if not self._started or over:
             raise InvalidState(f"{event!r} came {'behind the end' if over else 'before the start'}")
+        if self._ahead.has(generation):
+            return self._heard_ahead(event, generation)
         if generation and (self._generation is None or self._generation.number != generation):
             raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
-        return self._thoughts.in_front(self._handled(event))
+        commands = self._handled(event)
+        while self._generation is not None and (heard := self._ahead.replayed()) is not None:
+            commands += self._handled(heard)
+        given_up, self._given_up = self._given_up, []
+        return self._thoughts.in_front([*given_up, *commands])
+
+    def _heard_ahead(self, event: RunEvent, generation: int) -> list[Command]:
+        """Keep what happened to a generation for a step that is not due, and ask for what waited for it."""
+        assert isinstance(event, Text | Ended | Failed)
+        self._ahead.keep(generation, event)
+        self._accounts.ahead = self._ahead.tokens
+        if self._accounts.left >= 0:
+            return self._look_ahead()
+        self._give_up_ahead()
+        given_up, self._given_up = self._given_up, []
+        return given_up
+
+    def _look_ahead(self) -> list[Command]:
+        """Ask for steps that are not due yet, as many as may be at once."""
+        opened: list[Command] = []
+        verified = {line.step.path for line in self._progress.lines}
+        while self._ahead.live + 1 < self._ahead.most and self._left > 0:
+            coming = self._ahead.next(self._progress.checker.sent, self._progress.due, verified)
+            if coming is None:
+                break
+            self._history.opens(counted=False)
+            generation, command = self._ask(Strategy.LINE, NO_REASON, coming=coming)
+            self._ahead.add(generation)
+            opened.append(command)
+        return opened
+
+    @property
+    def _left(self) -> int:
+        """The tokens that a further generation may write."""
+        return self._accounts.left - (0 if self._generation is None else self._generation.tokens)
+
+    def _give_up_ahead(self) -> None:
+        """Close what was asked for ahead: it is for nothing."""
+        for generation in self._ahead.abandon():
+            self._given_up.append(self._accounts.close(generation, Result.CANCELLED, self._progress.lines))
+        self._accounts.ahead = 0
 
     def _handled(self, event: RunEvent) -> list[Command]:
         match event:
@@ -180,7 +228,7 @@ class Run:
     @property
     def decided(self) -> bool:
         """Whether nothing that its open generation still says counts: only its usage is waited for."""
-        return self._generation is not None and self._generation.done
+        return self._generation is not None and self._generation.done and not self._ahead.live
 
     @property
     def releases(self) -> bool:
@@ -194,7 +242,11 @@ class Run:
     @property
     def spent(self) -> int:
         """The tokens that its generations have written."""
-        return self._accounts.completion + (0 if self._generation is None else self._generation.tokens)
+        return (
+            self._accounts.completion
+            + (0 if self._generation is None else self._generation.tokens)
+            + self._ahead.tokens
+        )
 
     def __repr__(self) -> str:
         over, generation = self._finishing.over, self._generation
@@ -338,11 +390,12 @@ class Run:
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
         if any(isinstance(j, StepVerified) for j in judgements):
             generation.settled = generation.length
-        settled: list[Command] = [Observe(j) for j in judgements if not isinstance(j, Violation)]
+        number = generation.number if self._ahead.most > 1 else 0
+        settled: list[Command] = [Observe(j, number) for j in judgements if not isinstance(j, Violation)]
         if self._progress.answered:
             generation.done = True
         elif violation is not None:
-            return [*settled, Observe(violation), *self._violated(generation, violation)]
+            return [*settled, Observe(violation, number), *self._violated(generation, violation)]
         elif self._progress.failed is not None:
             return settled + self._procedure_failed(generation)
         elif (generation.cut and reading.at_stop(generation, self._progress)) or self._polls.wants(
@@ -361,7 +414,8 @@ class Run:
         result = Result.PASSED if self._progress.answered else Result.DECIDED
         one_by_one = generation.one_line and self._policy.force is not Level.VALUES
         further = Strategy.LINE if one_by_one else Strategy.DECISION
-        further = Strategy.CONTINUE if generation.alone is not None else further
+        if generation.alone is not None and not self._policy.isolates:
+            further = Strategy.CONTINUE
         return [self._close(generation, result), *self._go_on(Strategy.VOTE if again else further)]
 
     def _violated(self, generation: Generation, violation: Violation) -> list[Command]:
@@ -379,6 +433,7 @@ class Run:
         return [closed, *self._act(choice, violation, cell)]
 
     def _restart(self) -> None:
+        self._give_up_ahead()
         self._progress.restart()
         self._polls.forget()
 
@@ -455,6 +510,7 @@ class Run:
             struck = self._polls.strike(self._progress.lines[last])
             if struck is not None:
                 return replace(choice, action=Action.REJECT, reason=struck)
+            self._give_up_ahead()
             self._progress.rewind(last)
         return choice
 
@@ -483,6 +539,8 @@ class Run:
         self._polls.settle(self._progress)
         if self._policy.force is Level.VALUES:
             commands += map(Observe, self._progress.write_on(StepClass.COMPUTED, lambda due: due.known))
+        elif self._policy.isolates:
+            commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, self._is_given))
         elif comes_alone(self._forcing.targets[self._upstream], self._policy, strategy):
             commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, is_given))
         if self._accounts.left <= 0:
@@ -496,7 +554,11 @@ class Run:
             return [*commands, *self._progress.deliver(), answered]
         if self._accounts.left <= 0:
             return [*commands, self._finishing.out_of_tokens()]
-        return [*commands, self._open(strategy, counted=counted, reason=reason)]
+        return [*commands, *self._open(strategy, counted=counted, reason=reason), *self._look_ahead()]
+
+    def _is_given(self, due: Expected) -> bool:
+        """Whether nothing is left to be asked about a step: all of its line is copied."""
+        return due.known and not can_be_asked(self._progress.shown)
 
     def _deliver(self) -> list[Command]:
         if self._policy.deliver == "hold_all":
@@ -506,27 +568,42 @@ class Run:
             return []
         return list(self._progress.deliver())
 
-    def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> Open:
+    def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> list[Command]:
+        """Open a generation for what is due, unless one was opened ahead: what was heard of it comes next."""
         self._reason = reason
+        if self._policy.isolates:
+            self._progress.open_frame()  # which no answer to a question begins with
+        kept = self._ahead.take(self._progress.due)
+        self._accounts.ahead = self._ahead.tokens
+        if kept is not None:
+            self._generation, kept.since = kept, len(self._progress.lines)
+            self._progress.writer, self._progress.isolated = kept.number, True
+            return []
         self._progress.writer = self._history.opens(counted=counted)
-        following = Next(
-            upstream=self._upstream,
-            strategy=strategy,
-            counted=counted,
-            reason=reason,
-            max_tokens=self._accounts.left,
-        )
-        self._generation, command = ask(
+        self._generation, command = self._ask(strategy, reason, counted=counted)
+        self._progress.isolated = command.isolated
+        return [command]
+
+    def _ask(
+        self, strategy: Strategy, reason: Reason, *, counted: bool = False, coming: Coming | None = None
+    ) -> tuple[Generation, Open]:
+        generation, command = ask(
             self._job,
             self._policy,
             self._progress,
             self._forcing.targets,
             history=self._history,
-            following=following,
+            following=Next(
+                upstream=self._upstream,
+                strategy=strategy,
+                counted=counted,
+                reason=reason,
+                max_tokens=self._left,
+            ),
+            coming=coming,
         )
-        self._progress.isolated = command.isolated
-        self._forcing.opened(self._generation)
-        return command
+        self._forcing.opened(generation)
+        return generation, command
 
     def _close_open(self, result: Result) -> list[Command]:
         self._waiting = None
@@ -542,4 +619,5 @@ class Run:
     ) -> Close:
         """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
+        self._ahead.forget(generation)
         return self._accounts.close(generation, result, self._progress.lines, error=error, kept=kept)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from guard.check.replay import Walk
 from guard.check.verdict import Kind
+from guard.dialect.alone import lead
 from guard.dialect.notation import Dialect
 from guard.errors import InvalidState
 from guard.procedure.expected import Ending, EndKind, Expected, Form, Pick
@@ -125,6 +126,8 @@ class Model:
     def _alone(self, command: Open) -> Said:
         """Answer a question as the trace would have it; the mistake is to answer nothing that can be read."""
         path, question = command.resume_from, str(command.messages[-1]["content"])
+        if not any(asked in question for asked in self.answers.get(path, ())):
+            self._carried_out((), command.generation)
         answers = next(said for asked, said in self.answers[path].items() if asked in question)
         mistake = None
         if self.made < self.scenario.plan.mistakes and self.random.random() < self.scenario.plan.rate:
@@ -133,8 +136,9 @@ class Model:
             mistake = Mutant(name="unanswered", text="", kind=Kind.MALFORMED.value, step=path, at=0)
         text = "".join(f"{answer}\n" for answer in answers)
         if command.grammar is not None and _dialect(self.scenario, command) is Dialect.JSON_SCHEMA:
-            names = json.loads(command.grammar)["properties"]
-            text = json.dumps(dict(zip(names, answers, strict=False)), ensure_ascii=False)
+            names = list(json.loads(command.grammar)["properties"])
+            lines = (f"{lead(place, len(names))} {one}" for place, one in enumerate(answers))
+            text = json.dumps(dict(_member(one, names) for one in lines), ensure_ascii=False)
         return Said(text=text, mistake=mistake, lines=tuple(text.split("\n")), framed=True)
 
     def _remember_answers(self, due: Expected, walk: Walk, value: Value) -> None:

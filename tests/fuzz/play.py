@@ -15,6 +15,7 @@ from guard.run.messages import (
     Command,
     Emit,
     Ended,
+    Failed,
     Finish,
     Observe,
     Open,
@@ -88,6 +89,7 @@ class _Player:
         self._run = Asking(machine(scenario.job, scenario.policy, scenario.targets))
         self._played = Played(scenario=scenario, model=model, asking=self._run)
         self._open: dict[int, Iterator[RunEvent]] = {}
+        self._ended: set[int] = set()
         self._waits = False
 
     def play(self) -> Played:
@@ -103,8 +105,10 @@ class _Player:
             self._waits = False
             self._perform(self._run.handle(Waited(), 0))
             return
-        number = self._random.choice(list(self._open))
+        number = self._random.choice([one for one in self._open if one not in self._ended])
         event = next(self._open[number])
+        if isinstance(event, Ended | Failed):
+            self._ended.add(number)  # though what is not due yet is closed later
         self._played.generations[number - 1].heard.append(event)
         if isinstance(event, OutOfTime | Cancelled):
             self._played.stopped = True

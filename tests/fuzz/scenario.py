@@ -276,6 +276,7 @@ def _policy(random: Random, names: Sequence[str], *, patient: bool) -> Policy:
         seed=random.choice([None, 7]),
         force=random.choice(list(Level)),
         force_by=random.choice(list(ForceBy)),
+        parallel=random.choice([1, 2, 4]),
         output_tokens=AMPLE if patient or random.random() < 0.9 else random.randint(10, 400),
         deliver=random.choice(DELIVERIES),
         tolerant=random.random() < 0.2,
@@ -331,7 +332,12 @@ def drawn(seed: int) -> Scenario:
         max_tokens=None if patient or random.random() < 0.9 else random.randint(1, 300),
         whole=random.random() < 0.3,
     )
+    plan = _plan(random)
+    if (
+        policy.isolates
+    ):  # nothing of what was decided is told again, and a model that wavers contradicts itself
+        plan = replace(plan, wavering=False)
     return Scenario(
         seed=seed, library=library, text=text, program=program, inputs=inputs, policy=policy, rows=rows,
-        targets=targets, job=job, plan=_plan(random), content=random.choice(CONTENTS), patient=patient,
+        targets=targets, job=job, plan=plan, content=random.choice(CONTENTS), patient=patient,
     )  # fmt: skip

@@ -277,7 +277,9 @@ class _Verdict:
         policy, spent = self._policy, 0
         for generation in self._played.generations:
             command, close = generation.command, generation.close
-            if policy.race == 1 and not 1 <= command.max_tokens <= self._limit - spent:
+            together = policy.isolates and policy.parallel > 1  # then nobody knows what was spent by when
+            left = self._limit - (0 if together else spent)
+            if policy.race == 1 and not 1 <= command.max_tokens <= left:
                 yield f"{command.max_tokens} tokens were asked for with {spent} of {self._limit} spent"
             spent += 0 if close is None else close.usage.completion
             told = generation.answer.usage

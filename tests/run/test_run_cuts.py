@@ -27,6 +27,7 @@ from guard.run.messages import (
 from guard.run.policy import ForceBy, Policy
 from guard.run.run import Job, Run
 from guard.wire.finish import End, end_of
+from tests.alone import answer
 from tests.run.procedures import DIALOGUE, GRAMMAR, PREFILL
 from tests.strategies import NONCE, Sample, samples
 from tests.wire.test_finish import CALLS, CUT, FAULTS, OWN
@@ -35,6 +36,7 @@ TARGETS = st.sampled_from([PREFILL, DIALOGUE, GRAMMAR])
 POLICIES = st.builds(
     Policy,
     force_by=st.sampled_from(ForceBy),
+    parallel=st.just(1),
     deliver=st.sampled_from(["hold_step", "hold_all"]),
     attempts=st.just(3),
     output_tokens=st.just(100_000),
@@ -76,6 +78,11 @@ class Faithful:
         if prefix and trace.startswith(prefix):
             return trace[len(prefix) :]
         lines = self.sample.lines
+        if self.open.isolated:
+            at = next(
+                i for i, (step, _) in enumerate(self.sample.steps) if step.path == self.open.resume_from
+            )
+            return answer(self.sample.program, self.sample.inputs, self.sample.steps, at)
         if all(message["role"] != "assistant" for message in self.open.messages):
             return trace
         at = next(

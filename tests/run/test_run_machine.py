@@ -103,6 +103,7 @@ POLICIES: Final = st.builds(
     ),
     force=st.sampled_from(Level),
     force_by=st.sampled_from(ForceBy),
+    parallel=st.just(1),  # several at once are played elsewhere
     output_tokens=st.integers(20, 400),
     deliver=st.sampled_from(["hold_step", "hold_all"]),
     vary=st.frozensets(st.sampled_from(Vary)),
@@ -178,7 +179,10 @@ class Upstream(RuleBasedStateMachine):
         assert command.resume_from
         assert not command.prefix or any(target.prefill for target in self.targets)
         roles = [message["role"] for message in command.messages]
-        assert roles in (["user"], ["user", "assistant", "user"])
+        if command.isolated:
+            assert roles == ["user", *["assistant", "user"] * (len(roles) // 2)]
+        else:
+            assert roles in (["user"], ["user", "assistant", "user"])
         self.open = command
         self.line = command.prefix.rpartition("\n")[2]
         self.said = ""  # by this generation
@@ -195,6 +199,10 @@ class Upstream(RuleBasedStateMachine):
         whole = render.line(due, fitting(due, value), ("Six panels",) if due.decision else ()) + "\n"
         if wrong:
             whole = whole.replace("1", "7").replace("true", "false") + "x" * (whole.find("1") < 0)
+        if self.open is not None and self.open.isolated:  # only what comes behind its name, or its last `=`
+            return (
+                whole.removeprefix(f"{due.path} {due.head} ") if due.decision else whole.rpartition("= ")[2]
+            )
         return whole.removeprefix(self.line) if whole.startswith(self.line) else "\n"
 
     def writing(self) -> bool:
