@@ -18,7 +18,7 @@ from guard.procedure.model import Quoting
 from guard.procedure.types import NULL, ListType, Type, Value
 from guard.trace.support import Reading, flat, unsupported
 
-SEARCHED: Final = 4_000_000  # characters of sources that are gone through for the quotes of one line
+SEARCHED: Final = 3_000_000  # characters of sources that are gone through for the quotes of one line
 PLACES: Final = 16  # of one quote that are read
 READ: Final = 8_000  # characters of all places that are read for one line, with what stands around them
 

@@ -9,7 +9,7 @@ from guard.errors import RequestError
 from guard.procedure.execute import Program
 from guard.procedure.types import Value
 
-CHARACTERS: Final = 300_000  # of all texts of the inputs: each is normalised, and searched for quotes
+CHARACTERS: Final = 200_000  # of all texts of the inputs: each is normalised, and searched for quotes
 SHORT: Final = 30  # items of a list over which loops in loops come to no limit worth looking for
 
 

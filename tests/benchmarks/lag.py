@@ -120,11 +120,11 @@ def bodies() -> Iterator[tuple[str, bytes]]:
         )
     yield "quotation marks", asked("short", {"a": 1}, message='"' * 1_900_000)
     yield "a source of 3.9 MB", asked("found", {}, message="word, " * 650_000)
-    yield "a source of 300,000 characters", asked("found", {}, message="word, " * 49_900)
-    yield "a source of 297 kB in the inputs", asked("found", {"note": "some words " * 27_000})
-    yield "a source beyond the first plane", asked("found", {"note": "\U00012000\U0001d165" * 149_000})
+    yield "a source of 200,000 characters", asked("found", {}, message="word, " * 33_000)
+    yield "a source of 198 kB in the inputs", asked("found", {"note": "some words " * 18_000})
+    yield "a source beyond the first plane", asked("found", {"note": "\U00012000\U0001d165" * 99_000})
     yield "a source of combining marks", asked("found", {"note": "a" + "\u0301" * 60_000 + "\u0316" * 60_000})
-    yield "a source of escapes", asked("found", {"note": "\u00e4" * 300_000})
+    yield "a source of escapes", asked("found", {"note": "\u00e4" * 199_000})
     yield "2,900 parts of inputs", asked("total", {"lines": [{"qty": 1, "price": 1.25}] * 960})
     yield "too many parts of inputs", asked("total", {"lines": [{"qty": 1, "price": 1.25}] * 90_000})
     yield "965 steps", asked("pairs", {"xs": [1] * 30})
@@ -182,9 +182,9 @@ def _json(body: bytes, status: int = 200) -> bytes:
 def quoting() -> Iterator[Case]:
     """Answers that quote a long source, rightly or not."""
     sources = {
-        "words": "word 5, " * 37_000,
-        "numbers": "5 " * 149_000,
-        "no end of a word": "\u6f22\u5b57" * 149_000,
+        "words": "word 5, " * 24_900,
+        "numbers": "5 " * 99_000,
+        "no end of a word": "\u6f22\u5b57" * 99_000,
     }
     for name, source in sources.items():
         for length, quote in (("short", "5"), ("long", source[:15_000].strip()), ("absent", "zz 9")):

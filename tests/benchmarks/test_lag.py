@@ -18,7 +18,7 @@ MOST_S = 0.5  # ten times what is claimed
 WORST = (
     "one message of 3.9 MB",
     "quotation marks, policy watched",
-    "a source of 300,000 characters",
+    "a source of 200,000 characters",
     "a source beyond the first plane",
     "a source of combining marks",
     "700,000 numbers",

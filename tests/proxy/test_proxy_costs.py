@@ -150,7 +150,7 @@ def test_texts_of_inputs_have_so_many_characters_together(service: Service, insi
     with pytest.raises(RequestError) as caught:
         bound_to("a" * (CHARACTERS - 8), "b" * 9)
     assert (caught.value.http_status, caught.value.code) == (413, "request_too_large")
-    assert "300,000" in caught.value.message
+    assert "200,000" in caught.value.message
 
 
 def test_the_limits_are_those_of_the_policy(service: Service) -> None:
