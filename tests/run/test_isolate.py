@@ -13,6 +13,7 @@ from hypothesis import assume, event, given
 
 from guard.check.checker import Checker
 from guard.check.verdict import Kind, Violation
+from guard.dialect.alone import answer as answers
 from guard.dialect.line import Level
 from guard.dialect.notation import Dialect
 from guard.procedure.expected import Form
@@ -39,6 +40,7 @@ from guard.run.policy import ForceBy, Policy, Votes
 from guard.run.run import Job, Run
 from guard.trace.alone import can_be_asked, question
 from tests.alone import answer, shown, texts
+from tests.dialect.readers import under_lark
 from tests.playbook import Playbook, closes, emits, ends, finishes, opens, says, violates
 from tests.run.procedures import DIALOGUE, GRAMMAR, NONCE, NOTE, ORDER, PREFILL, SUMS, job, program
 from tests.strategies import Sample, samples
@@ -324,6 +326,19 @@ def test_the_right_answer_makes_the_line_and_the_run_goes_on_from_it(
         assert step.path in last.isolated
         wanted = StepClass.SCAFFOLDED if step.decision is None else StepClass.MODEL_DECIDED
         assert last.classes[step.path] is wanted
+
+
+@given(steps_alone())
+def test_its_grammar_takes_the_right_answer_and_lets_a_model_end_where_the_answer_ends(
+    drawn: tuple[Sample, int],
+) -> None:
+    """A model that may not stop before a line end goes on with its digits."""
+    sample, at = drawn
+    due = sample.steps[at][0]
+    asked = question(sample.program, shown(sample.program, sample.inputs, sample.steps, at))
+    said = answer(sample.program, sample.inputs, sample.steps, at)
+    for ending in (said, said.removesuffix("\n")):
+        assert under_lark(answers(due, asked.cells, Level.OPERANDS), ending) == (len(ending.encode()), True)
 
 
 WRONG: Final = st.sampled_from(
