@@ -19,17 +19,15 @@ Theory of operation. A run is in one of four states:
 All text goes line by line into one checker, which outlives the generations: behind a cut it is made anew
 from the verified prefix. A line is the client's only when it is verified and the procedure did not fail
 right behind it. Once the answer is verified the run is decided: what comes behind it is read only as long
-as it is the closing line, so that a server that ends by itself reports its usage, and changes nothing. The
-closing line in the trace is always the guard's own.
+as it is the closing line, so that a server reports its usage. That of the trace is always the guard's own.
 
 With votes, a line of an `extract` or `judge` step ends its generation, too: it is taken back, counted and
-asked for again (strategy `vote`) until the votes on the step are settled; then the winning line is put in
-its place. See `guard.run.votes`.
+asked for again until the votes on the step are settled (see `guard.run.votes`). Steps that are asked for ahead
+of their turn are told when it comes (see `guard.run.ahead`).
 
-What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults;
-neither takes from the other. A generation that is opened behind a decision or a repair needs a newly verified
-line, so there are no more of them than the trace has steps, and one for a vote counts against the cap of its
-step; a truncated one is resumed so often without a new line as the ladder allows.
+What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults.
+A generation that is opened behind a decision or a repair needs a newly verified line, one for a vote counts
+against the cap of its step; a truncated one is resumed without a new line as often as the ladder allows.
 """
 
 from __future__ import annotations
@@ -41,20 +39,18 @@ from typing import assert_never
 from guard.check.verdict import Judgement, Kind, StepVerified, Violation
 from guard.dialect.lark import Level
 from guard.errors import InvalidState, UpstreamError
-from guard.procedure.expected import Expected
-from guard.run import endings, reading, thoughts
+from guard.run import endings, reading, thoughts, writing
 from guard.run import policy as retry
 from guard.run.accounts import Accounts
-from guard.run.ahead import Ahead, Coming
-from guard.run.asking import Next, ask
+from guard.run.ahead import Ahead
 from guard.run.blame import Blame
+from guard.run.choosing import Choosing
 from guard.run.faults import Faults, of_end
 from guard.run.finishing import Finishing
 from guard.run.forcing import Forcing
 from guard.run.generation import Generation
 from guard.run.history import History
 from guard.run.ladders import GENERATING, Action
-from guard.run.lines import comes_alone, is_given
 from guard.run.messages import (
     Cancelled,
     Close,
@@ -62,7 +58,6 @@ from guard.run.messages import (
     Ended,
     Failed,
     Observe,
-    Open,
     OutOfTime,
     Result,
     RunEvent,
@@ -73,12 +68,12 @@ from guard.run.messages import (
     Wait,
     Waited,
 )
+from guard.run.opener import Opener
 from guard.run.opening import NO_REASON, Job, Reason
 from guard.run.policy import Choice, Policy
 from guard.run.progress import Progress
 from guard.run.release import Release, unverified
 from guard.run.votes import Polls
-from guard.trace.alone import can_be_asked
 from guard.wire import finish
 
 __all__ = ["Job", "Policy", "Run"]
@@ -104,25 +99,23 @@ class Run:
         self._accounts = Accounts(
             policy.output_tokens if job.max_tokens is None else min(policy.output_tokens, job.max_tokens)
         )
-        self._finishing = Finishing(
+        self._opener = Opener(
             job=job,
             policy=policy,
             progress=self._progress,
+            forcing=self._forcing,
             history=self._history,
             accounts=self._accounts,
-            polls=self._polls,
-            forcing=self._forcing,
-            faults=self._faults,
-            before=self._give_up_ahead,
+            ahead=Ahead(job.program, job.inputs, policy.parallel if policy.isolates else 1),
         )
+        self._finishing = Finishing(opener=self._opener, polls=self._polls, faults=self._faults)
+        self._choosing = Choosing(opener=self._opener, polls=self._polls)
         self._blame = Blame(
             forcing=self._forcing,
             faults=self._faults,
             progress=self._progress,
             attempts=self._history.attempts,
         )
-        self._ahead = Ahead(job.program, job.inputs, policy.parallel if policy.isolates else 1)
-        self._given_up: list[Command] = []  # of what was asked for ahead
         self._upstream = 0
         self._generation: Generation | None = None
         self._started = False
@@ -150,51 +143,16 @@ class Run:
         over = self._finishing.over
         if not self._started or over:
             raise InvalidState(f"{event!r} came {'behind the end' if over else 'before the start'}")
-        if self._ahead.has(generation):
-            return self._heard_ahead(event, generation)
+        if self._opener.ahead.has(generation):
+            assert isinstance(event, Text | Ended | Failed), "all else happens to the run"
+            self._opener.hear(event, generation)
+            return [*self._opener.given_up(), *self._opener.open_ahead(self._upstream, self._generation)]
         if generation and (self._generation is None or self._generation.number != generation):
             raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
         commands = self._handled(event)
-        while self._generation is not None and (heard := self._ahead.replayed()) is not None:
+        while self._generation is not None and (heard := self._opener.ahead.replayed()) is not None:
             commands += self._handled(heard)
-        given_up, self._given_up = self._given_up, []
-        return self._thoughts.in_front([*given_up, *commands])
-
-    def _heard_ahead(self, event: RunEvent, generation: int) -> list[Command]:
-        """Keep what happened to a generation for a step that is not due, and ask for what waited for it."""
-        assert isinstance(event, Text | Ended | Failed)
-        self._ahead.keep(generation, event)
-        self._accounts.ahead = self._ahead.tokens
-        if self._accounts.left >= 0:
-            return self._look_ahead()
-        self._give_up_ahead()
-        given_up, self._given_up = self._given_up, []
-        return given_up
-
-    def _look_ahead(self) -> list[Command]:
-        """Ask for steps that are not due yet, as many as may be at once."""
-        opened: list[Command] = []
-        verified = {line.step.path for line in self._progress.lines}
-        while self._ahead.live + 1 < self._ahead.most and self._left > 0:
-            coming = self._ahead.next(self._progress.checker.sent, self._progress.due, verified)
-            if coming is None:
-                break
-            self._history.opens(counted=False)
-            generation, command = self._ask(Strategy.LINE, NO_REASON, coming=coming)
-            self._ahead.add(generation)
-            opened.append(command)
-        return opened
-
-    @property
-    def _left(self) -> int:
-        """The tokens that a further generation may write."""
-        return self._accounts.left - (0 if self._generation is None else self._generation.tokens)
-
-    def _give_up_ahead(self) -> None:
-        """Close what was asked for ahead: it is for nothing."""
-        for generation in self._ahead.abandon():
-            self._given_up.append(self._accounts.close(generation, Result.CANCELLED, self._progress.lines))
-        self._accounts.ahead = 0
+        return self._thoughts.in_front([*self._opener.given_up(), *commands])
 
     def _handled(self, event: RunEvent) -> list[Command]:
         match event:
@@ -228,7 +186,7 @@ class Run:
     @property
     def decided(self) -> bool:
         """Whether nothing that its open generation still says counts: only its usage is waited for."""
-        return self._generation is not None and self._generation.done and not self._ahead.live
+        return self._generation is not None and self._generation.done and not self._opener.ahead.live
 
     @property
     def releases(self) -> bool:
@@ -242,11 +200,7 @@ class Run:
     @property
     def spent(self) -> int:
         """The tokens that its generations have written."""
-        return (
-            self._accounts.completion
-            + (0 if self._generation is None else self._generation.tokens)
-            + self._ahead.tokens
-        )
+        return self._accounts.completion + self._accounts.ahead + self._opener.tokens(self._generation)
 
     def __repr__(self) -> str:
         over, generation = self._finishing.over, self._generation
@@ -327,7 +281,7 @@ class Run:
         self._progress.rewind()
         closed = self._close(generation, reaction.result, error=error)
         if reaction.restart:
-            self._restart()
+            self._choosing.restart()
         if self._progress.due != generation.step:
             self._reason = NO_REASON  # it got past the line that it was opened for, or back
         if reaction.strategy is None and reaction.otherwise:
@@ -348,7 +302,7 @@ class Run:
     def _otherwise(self, error: UpstreamError) -> list[Command]:
         """Go on without this upstream, which does not take what the run has come to, or end."""
         violation = self._history.give_up(self._progress)
-        choice = self._decide(None, here="the upstream does not take what it is to go on from")
+        choice = self._choosing.decide(None, here="the upstream does not take what it is to go on from")
         match choice.action:
             case Action.REPAIR:
                 return self._repair(all_known=True)
@@ -390,7 +344,7 @@ class Run:
         violation = next((j for j in judgements if isinstance(j, Violation)), None)
         if any(isinstance(j, StepVerified) for j in judgements):
             generation.settled = generation.length
-        number = generation.number if self._ahead.most > 1 else 0
+        number = generation.number if self._opener.ahead.most > 1 else 0
         settled: list[Command] = [Observe(j, number) for j in judgements if not isinstance(j, Violation)]
         if self._progress.answered:
             generation.done = True
@@ -423,28 +377,14 @@ class Run:
             generation.given = frozenset()
         self._progress.rewind()
         cell = self._history.depart(generation, violation, self._progress)
-        choice = self._decide(generation)
+        choice = self._choosing.decide(generation)
         if choice.action is Action.RELEASE:
             self._release = Release(violation=violation, why=choice.reason)
             return self._let_go(generation, generation.ended) if generation.ended else []
         if choice.action is Action.RESTART:
-            self._restart()
+            self._choosing.restart()
         closed = self._close(generation, Result.VIOLATION)
         return [closed, *self._act(choice, violation, cell)]
-
-    def _restart(self) -> None:
-        self._give_up_ahead()
-        self._progress.restart()
-        self._polls.forget()
-
-    def _decide(self, generation: Generation | None, here: str = "") -> Choice:
-        """Ask the policy, `generation` being still to be closed; `here` says why not on this upstream."""
-        accounts = self._accounts
-        left = accounts.left - (generation.cost.completion if generation is not None else 0)
-        barred = f"all {accounts.limit} tokens are spent" if left <= 0 else ""
-        return retry.decide(
-            self._policy, self._history.attempts, upstreams=self._forcing.targets, barred=barred, here=here
-        )
 
     def _act(self, choice: Choice, violation: Violation, cell: int | None) -> list[Command]:
         match choice.action:
@@ -487,7 +427,7 @@ class Run:
         assert failed is not None
         if generation is not None:
             self._history.attempts.append(generation.attempt())
-        choice = self._blame_decision(generation)
+        choice = self._choosing.blame_decision(generation)
         again = choice is not None and choice.action in GENERATING
         commands = [] if generation is None else [self._close(generation, Result.DECIDED)]
         if choice is not None and again:
@@ -496,23 +436,6 @@ class Run:
             )
         why = "no decision of the model's can still be asked for again" if choice is None else choice.reason
         return [*commands, self._finishing.procedure_failed(failed, why)]
-
-    def _blame_decision(self, generation: Generation | None) -> Choice | None:
-        """Choose how to ask again for the last decision, and go back to it; None: there is none."""
-        last = self._progress.last_decided()
-        if last is None:
-            return None
-        self._history.blame(self._progress.lines[last].step, delivered=self._progress.delivered > 0)
-        choice = self._decide(generation)
-        if choice.action is Action.RESTART:
-            self._restart()
-        elif choice.action in GENERATING:
-            struck = self._polls.strike(self._progress.lines[last])
-            if struck is not None:
-                return replace(choice, action=Action.REJECT, reason=struck)
-            self._give_up_ahead()
-            self._progress.rewind(last)
-        return choice
 
     def _let_go(
         self,
@@ -537,14 +460,7 @@ class Run:
         """Open the next generation, or finish where there is nothing left to ask for."""
         commands: list[Command] = []
         self._polls.settle(self._progress)
-        if self._policy.force is Level.VALUES:
-            commands += map(Observe, self._progress.write_on(StepClass.COMPUTED, lambda due: due.known))
-        elif self._policy.isolates:
-            commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, self._is_given))
-        elif comes_alone(self._forcing.targets[self._upstream], self._policy, strategy):
-            commands += map(Observe, self._progress.write_on(StepClass.SCAFFOLDED, is_given))
-        if self._accounts.left <= 0:
-            commands += map(Observe, self._progress.write_on(StepClass.REPAIRED, self._policy.repairs))
+        commands += map(Observe, writing.before(self._opener, self._upstream, strategy))
         if self._progress.failed is not None:
             return commands + self._procedure_failed(None)
         commands += self._deliver()
@@ -554,11 +470,9 @@ class Run:
             return [*commands, *self._progress.deliver(), answered]
         if self._accounts.left <= 0:
             return [*commands, self._finishing.out_of_tokens()]
-        return [*commands, *self._open(strategy, counted=counted, reason=reason), *self._look_ahead()]
-
-    def _is_given(self, due: Expected) -> bool:
-        """Whether nothing is left to be asked about a step: all of its line is copied."""
-        return due.known and not can_be_asked(self._progress.shown)
+        self._reason = reason
+        self._generation, opened = self._opener.open(self._upstream, strategy, counted=counted, reason=reason)
+        return [*commands, *opened, *self._opener.open_ahead(self._upstream, self._generation)]
 
     def _deliver(self) -> list[Command]:
         if self._policy.deliver == "hold_all":
@@ -567,43 +481,6 @@ class Run:
             self._progress.settle()
             return []
         return list(self._progress.deliver())
-
-    def _open(self, strategy: Strategy, *, counted: bool, reason: Reason) -> list[Command]:
-        """Open a generation for what is due, unless one was opened ahead: what was heard of it comes next."""
-        self._reason = reason
-        if self._policy.isolates:
-            self._progress.open_frame()  # which no answer to a question begins with
-        kept = self._ahead.take(self._progress.due)
-        self._accounts.ahead = self._ahead.tokens
-        if kept is not None:
-            self._generation, kept.since = kept, len(self._progress.lines)
-            self._progress.writer, self._progress.isolated = kept.number, True
-            return []
-        self._progress.writer = self._history.opens(counted=counted)
-        self._generation, command = self._ask(strategy, reason, counted=counted)
-        self._progress.isolated = command.isolated
-        return [command]
-
-    def _ask(
-        self, strategy: Strategy, reason: Reason, *, counted: bool = False, coming: Coming | None = None
-    ) -> tuple[Generation, Open]:
-        generation, command = ask(
-            self._job,
-            self._policy,
-            self._progress,
-            self._forcing.targets,
-            history=self._history,
-            following=Next(
-                upstream=self._upstream,
-                strategy=strategy,
-                counted=counted,
-                reason=reason,
-                max_tokens=self._left,
-            ),
-            coming=coming,
-        )
-        self._forcing.opened(generation)
-        return generation, command
 
     def _close_open(self, result: Result) -> list[Command]:
         self._waiting = None
@@ -619,5 +496,5 @@ class Run:
     ) -> Close:
         """Close the generation that is open; the verified prefix is what of it stands, unless `kept` says."""
         self._generation = None
-        self._ahead.forget(generation)
+        self._opener.ahead.forget(generation)
         return self._accounts.close(generation, result, self._progress.lines, error=error, kept=kept)

@@ -135,6 +135,7 @@ def test_a_check_as_json_keeps_its_contract(written: Path, capsys: pytest.Captur
         "model_decided",
         "supported",
         "unsupported",
+        "isolated",
         "repaired",
         "computed",
         "missing",
