@@ -22,8 +22,8 @@ right behind it. Once the answer is verified the run is decided: what comes behi
 as it is the closing line, so that a server reports its usage. That of the trace is always the guard's own.
 
 With votes, a line of an `extract` or `judge` step ends its generation, too: it is taken back, counted and
-asked for again until the votes on the step are settled (see `guard.run.votes`). Steps that are asked for ahead
-of their turn are told when it comes (see `guard.run.ahead`).
+asked for again until the votes on it are settled (see `guard.run.votes`). Steps that are asked for ahead of
+their turn are told when it comes (see `guard.run.ahead`).
 
 What bounds a run: the ladder and `attempts` for violations, `transport_retries` on each upstream for faults.
 A generation that is opened behind a decision or a repair needs a newly verified line, one for a vote counts
