@@ -22,6 +22,7 @@ from guard.run.opening import Job
 from guard.run.policy import Policy
 from guard.run.run import Run
 from guard.trace import render
+from tests.alone import answer
 from tests.dialect.readers import assert_takes, behind, narrowed
 from tests.published import RULES, TOLERANCES
 from tests.run.procedures import PREFILL
@@ -116,16 +117,21 @@ def test_each_mutant_gives_its_violation(case: Worked, mutant: Mutant) -> None:
 
 
 def carried_out(case: Worked, first: str) -> Finish:
-    """A run on a model that writes `first`, and whenever it is asked to go on the faithful rest."""
+    """A run on a model that writes `first`, and whatever it is asked for then as it should be."""
     assert case.trace is not None
     messages: tuple[Message, ...] = ({"role": "user", "content": "Go."},)
     job = Job(program=case.program, inputs=case.inputs, nonce=NONCE, messages=messages)
     run = Run(job, Policy(), (PREFILL,))
+    steps, _ = reference(case.program, case.inputs, case.decisions)
     commands, says = [*run.start()], first
     events: list[RunEvent] = []
     while True:
         for command in commands:
             match command:
+                case Open(isolated=True, resume_from=path):
+                    at = next(i for i, (step, _) in enumerate(steps) if step.path == path)
+                    said = answer(case.program, case.inputs, steps, at)
+                    events = [Text(said, 1), Ended("stop", None)]
                 case Open(prefix=prefix):
                     assert says.startswith(prefix)
                     events = [Text(says.removeprefix(prefix), 1), Ended("stop", None)]
