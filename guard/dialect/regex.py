@@ -55,6 +55,8 @@ def _whole(
 ) -> str | None:
     rules = _Rules(grammar.rules, most)
     for block in grammar.kept:
+        if not block.made(_is_whole):
+            continue  # it says something else in each request, and is written with the others
         rest = block.made(made)
         if rest is None:
             return None
@@ -79,6 +81,12 @@ class _Expression(NamedTuple):
     depth: int = 0
     ways: bool = False
     one: bool = False
+
+
+def _is_whole(rules: Mapping[str, Node]) -> bool:
+    """Whether rules refer to no other ones, but for the end and workings; those of an open group may."""
+    named = {name for node in rules.values() for name in _references(node)}
+    return all(name in rules or name == "end" or is_working(name) for name in named)
 
 
 def _rest(rules: Mapping[str, Node]) -> _Expression | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,9 @@ from guard.dialect.patterns import DEFINES
 from guard.dialect.quotes import MAX_WORDS, quotes
 from guard.dialect.regex import MAX_DEPTH, MAX_SIZE, MAX_TIMES, regex
 from guard.dialect.tree import Chars, Grammar, Literal, Node, Repeat, Rule, choice, sequence
+from guard.procedure.execute import reference
+from guard.procedure.load import load
+from guard.procedure.types import Value
 from tests.dialect.engines import LLGuidance, XGrammar, re2
 from tests.dialect.readers import behind, narrowed, under_gbnf
 from tests.dialect.shipped import shipped
@@ -70,6 +74,49 @@ def test_a_mutant_is_taken_where_the_grammar_takes_it(
         assert takes(expression, wrong)
     elif level is not Level.SHAPE:  # there a working is any text
         assert not takes(expression, wrong)
+
+
+OPEN_GROUP: Final = """
+procedure p(x: int, xs: list of int, note: text) -> int
+  extract b: int from note where b < 90
+  {around}any order
+  {indent}  c = x + 2
+  {indent}  if b > 3
+  {indent}    d = x + 3
+  return b
+"""
+
+
+@pytest.mark.parametrize("around", ["", "for e in xs at most 2\n    "])
+@pytest.mark.parametrize("level", [Level.SHAPE, Level.OPERANDS, Level.VALUES])
+def test_what_follows_in_a_group_may_depend_on_a_decision(level: Level, around: str) -> None:
+    """The lines of the other members are those of the request, whatever has been written for others before."""
+    [program] = load(OPEN_GROUP.format(around=around, indent="  " * bool(around))).procedures.values()
+    for x in (2, 7):
+        inputs: dict[str, Value] = {"x": x, "xs": (1,), "note": "It was 5."}
+        steps, _ = reference(program, inputs, {"b": 5})
+        made = narrowed(program, inputs, steps, 0, level=level, stop=False)
+        assert made.grammar is not None
+        expression = regex(made.grammar)
+        if expression is None:
+            assert around, "loops refer to themselves"
+            continue
+        right = behind(program, steps, 0, made)
+        assert takes(expression, right)
+        wrong = right.replace(f"{x} + 2", f"{x + 1} + 2")
+        assert level is Level.SHAPE or not takes(expression, wrong)
+
+
+@some
+@given(samples(), LEVELS, st.data())
+def test_the_rest_of_any_procedure_is_taken_or_too_long(
+    sample: Sample, level: Level, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(sample.steps)))
+    made = narrowed(sample.program, sample.inputs, sample.steps, at, level=level, stop=False)
+    if made.grammar is not None:
+        expression = regex(made.grammar)
+        assert expression is None or takes(expression, behind(sample.program, sample.steps, at, made))
 
 
 @pytest.mark.parametrize("at", range(len(HOSTILE)))
