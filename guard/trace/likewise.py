@@ -78,9 +78,12 @@ def examples(
     """
     maker = _Maker(located, values)
     told = [one.answer for one in problems if not isinstance(one.type, BoolType)]
+    asked = values, tuple(one.text for one in problems)
     found: list[Example] = []
     for number, example in enumerate(maker.drawn(problems, again)):
-        if example is None or any(example.says(answer, whole=number >= STRICT) for answer in told):
+        if example is None or (example.values, tuple(one.text for one in example.problems)) == asked:
+            continue
+        if any(example.says(answer, whole=number >= STRICT) for answer in told):
             continue
         if _adds(example, found):
             found.append(example)

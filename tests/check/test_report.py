@@ -92,6 +92,7 @@ def test_the_report_is_json() -> None:
             "model_decided": 2,
             "supported": 1,
             "unsupported": 1,
+            "isolated": 0,
             "repaired": 0,
             "computed": 0,
             "missing": 1,

@@ -157,7 +157,7 @@ def test_a_long_line_is_read_in_another_thread(shape: str) -> None:
     line = (LINES[shape] * MAX_LINE)[:MAX_LINE]
 
     async def body() -> tuple[float, Listener]:
-        watch, listener = Watch(), Listener()
+        watch, listener = Watch(seconds=60), Listener()
         watch.add(passed(sighted(watch, ENVELOPE.completion(f"{line}\nAnswer: 9")), listener))
         before = thread_time()
         await watch.close(60)
