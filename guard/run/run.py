@@ -149,10 +149,13 @@ class Run:
             return [*self._opener.given_up(), *self._opener.open_ahead(self._upstream, self._generation)]
         if generation and (self._generation is None or self._generation.number != generation):
             raise InvalidState(f"{event!r} came for generation {generation}, which is not open")
-        commands = self._handled(event)
-        while self._generation is not None and (heard := self._opener.ahead.replayed()) is not None:
-            commands += self._handled(heard)
-        return self._thoughts.in_front([*self._opener.given_up(), *commands])
+        commands: list[Command] = []
+        told: RunEvent | None = event
+        while told is not None:
+            made = self._handled(told)
+            commands += [*self._opener.given_up(), *made]  # after what was opened for the event before
+            told = None if self._generation is None else self._opener.ahead.replayed()
+        return self._thoughts.in_front(commands)
 
     def _handled(self, event: RunEvent) -> list[Command]:
         match event:
