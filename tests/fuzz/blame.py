@@ -22,17 +22,22 @@ UNFRAMED: Final = "misframed"
 PASSED_BY: Final = frozenset({Kind.SKIPPED_STEP, Kind.PREMATURE_ANSWER, Kind.MISSING_ANSWER})
 
 
-def is_due(generation: Generation, violation: Violation, *, tolerant: bool, ample: bool) -> bool:
-    """Whether a violation is right. `ample`: there are tokens for anything."""
+def is_due(generation: Generation, violation: Violation, *, tolerant: bool, ample: bool, begun: bool) -> bool:
+    """Whether a violation is right.
+
+    `ample`: there are tokens for anything. `begun`: the guard wrote the opening line before any generation.
+    """
     mistake = generation.said.mistake
-    if mistake is not None and _is_of(generation, violation, mistake, tolerant=tolerant):
+    if mistake is not None and _is_of(generation, violation, mistake, tolerant=tolerant, begun=begun):
         return True
     return _is_mishap(generation, violation.kind, ample=ample)
 
 
-def _is_of(generation: Generation, violation: Violation, mistake: Mutant, *, tolerant: bool) -> bool:
+def _is_of(
+    generation: Generation, violation: Violation, mistake: Mutant, *, tolerant: bool, begun: bool
+) -> bool:
     command, illegible = generation.command, mistake.kind in ILLEGIBLE
-    goes_on = command.generation > 1 or generation.said.framed
+    goes_on = begun or command.generation > 1 or generation.said.framed
     if violation.step == mistake.step or (not violation.step and violation.kind is Kind.EXTRA_STEP):
         if violation.kind.value == mistake.kind:
             return True

@@ -128,10 +128,14 @@ class Model:
         path, question = command.resume_from, str(command.messages[-1]["content"])
         if not any(asked in question for asked in self.answers.get(path, ())):
             self._carried_out((), command.generation)
-        answers = next(said for asked, said in self.answers[path].items() if asked in question)
+        known = (said for asked, said in self.answers.get(path, {}).items() if asked in question)
+        answers = next(known, None)
         mistake = None
-        if self.made < self.scenario.plan.mistakes and self.random.random() < self.scenario.plan.rate:
-            self.made += 1
+        errs = self.made < self.scenario.plan.mistakes and self.random.random() < self.scenario.plan.rate
+        if (
+            errs or answers is None
+        ):  # it may be a step ahead that is never due, which nobody has the answer to
+            self.made += errs
             answers = ("I ? it",)
             mistake = Mutant(name="unanswered", text="", kind=Kind.MALFORMED.value, step=path, at=0)
         text = "".join(f"{answer}\n" for answer in answers)

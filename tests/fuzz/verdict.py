@@ -249,6 +249,7 @@ class _Verdict:
     def _blamed(self) -> Iterator[str]:
         """The model is blamed for its mistakes, each by its kind and place, and for nothing else."""
         tolerant, ample = self._policy.tolerant, self._limit >= AMPLE
+        begun = self._policy.isolates
         numbers = {"", *self._scenario.program.step_numbers}
         for violation in self._finish.violations:
             if _PASS.sub("", violation.step) not in numbers:
@@ -260,7 +261,7 @@ class _Verdict:
                 f"generation {number}: {violation.kind.value} at {violation.step!r} ({violation.expected!r},"
                 f" {violation.found!r}), where {wrong} was wrong"
                 for violation in generation.found
-                if not is_due(generation, violation, tolerant=tolerant, ample=ample)
+                if not is_due(generation, violation, tolerant=tolerant, ample=ample, begun=begun)
             )
             if overlooked := missed(generation):
                 yield f"generation {number}: {overlooked} was not blamed"
