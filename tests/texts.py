@@ -13,7 +13,7 @@ from guard.procedure.execute import Program
 from guard.procedure.load import load
 from guard.procedure.types import Value
 from guard.procedure.values import from_json
-from tests.worked import procedure_file
+from tests.worked import procedure
 
 FILE = Path(__file__).parent / "cases" / "texts.yaml"
 
@@ -47,7 +47,7 @@ def texts() -> tuple[ShortText, ...]:
 
 
 def _read(number: int, raw: dict[str, Any], own: dict[str, Program]) -> ShortText:
-    program = own.get(raw["procedure"]) or _shipped(raw["procedure"])
+    program = own.get(raw["procedure"]) or procedure(raw["procedure"])
     return ShortText(
         number=number,
         program=program,
@@ -57,8 +57,3 @@ def _read(number: int, raw: dict[str, Any], own: dict[str, Program]) -> ShortTex
         wanted=from_json(raw["answer"], program.result) if "answer" in raw else None,
         refusal=raw.get("refusal"),
     )
-
-
-@cache
-def _shipped(name: str) -> Program:
-    return load(procedure_file(name).read_text("utf-8"), f"{name}.proc").procedures[name]

@@ -38,24 +38,11 @@ from guard.procedure.model import (
     While,
 )
 from guard.procedure.nodes import (
-    Aggregate,
     Arithmetic,
-    Call,
-    Choose,
-    Comparison,
     Convert,
-    Default,
     Expr,
-    FieldOf,
-    IsNull,
-    ListOf,
     Literal,
-    Logic,
-    Name,
-    Negate,
-    Not,
-    RecordOf,
-    Shift,
+    mapped,
 )
 from guard.procedure.numbers import decimals_of
 from guard.procedure.presence import NOTHING, Paths
@@ -171,29 +158,8 @@ def unitless(expr: Expr, shares: Mapping[Span, Fraction]) -> Expr:
             return _multiplied(of(operand), shares[expr.at], expr.at)
         case Arithmetic("*" | "/", left, right) if is_one(right):
             return of(left)
-        case Name():
-            return expr
-        case FieldOf(record):
-            return replace(expr, record=of(record))
-        case Negate(operand) | Not(operand) | IsNull(operand):
-            return replace(expr, operand=of(operand))
-        case Arithmetic(_, left, right) | Comparison(_, left, right) | Logic(_, left, right):
-            return replace(expr, left=of(left), right=of(right))
-        case Shift(date, _, amount):
-            return replace(expr, date=of(date), amount=of(amount))
-        case Default(value, fallback):
-            return replace(expr, value=of(value), fallback=of(fallback))
-        case Choose(condition, then, otherwise):
-            return replace(expr, condition=of(condition), then=of(then), otherwise=of(otherwise))
-        case Call(_, arguments):
-            return replace(expr, arguments=tuple(map(of, arguments)))
-        case Aggregate(_, term, _, items, condition, key):
-            only, by = (None if part is None else of(part) for part in (condition, key))
-            return replace(expr, term=of(term), items=of(items), condition=only, key=by)
-        case ListOf(items):
-            return replace(expr, items=tuple(map(of, items)))
-        case RecordOf(fields):
-            return replace(expr, fields=tuple((name, of(value)) for name, value in fields))
+        case _:
+            return mapped(expr, of)
 
 
 def _multiplied(expr: Expr, share: Fraction, at: Span) -> Expr:

@@ -18,50 +18,30 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
-from time import perf_counter
 from typing import Final
 
 from guard.cli.amounts import whole
-from guard.dialect.line import Level
 from guard.procedure.execute import Program, reference
 from guard.procedure.load import load
 from guard.procedure.types import Value
-from guard.run.ladders import Action, Rule, Rung, always, defaults
+from guard.run.ladders import Action, Rule, Rung, always
 from guard.run.messages import StepClass
-from guard.run.opening import Job
 from guard.run.policy import Policy
-from guard.trace import prompt, render
-from guard.upstream.http import Timeouts
-from guard.upstream.local import LocalUpstream
-from guard.upstream.model import resolve
-from guard.wire.conversation import sent_on
+from guard.trace import render
 from tests.benchmarks.prompting import Found, say
-from tests.live import Heard, ask
+from tests.benchmarks.runs import NONCE, SECONDS, add_model, carry_out, started, without
+from tests.live import Heard
 
 LENGTHS: Final = (5, 10, 20)
 SMALL: Final = 1_500  # what is larger is not multiplied
-NONCE: Final = "3fa92c"
 CONTEXT: Final = 4096
-PATIENT: Final = Timeouts(first_s=900, idle_s=900)
 HEAD: Final = (
     "| policy | right | asked for alone, of 1,000 lines | written by the guard | tokens | prompt | asked | seconds |",
     "|---|---|---|---|---|---|---|---|",
 )
-SECONDS: Final = 3600.0  # for a request: no row ends for want of time
-
-
-def without_repair(level: Level = Level.OPERANDS) -> tuple[Rule, ...]:
-    """The default ladders, but the guard writes no line."""
-    return tuple(
-        Rule(
-            ladder=tuple(rung for rung in ladder if rung.action is not Action.REPAIR), kinds=frozenset({kind})
-        )
-        for kind, ladder in defaults(level).items()
-    )
 
 
 def only(action: Action, times: int = 3) -> tuple[Rule, ...]:
@@ -76,7 +56,7 @@ def policies() -> Mapping[str, Policy]:
         "resume": only(Action.RESUME),
         "feedback": only(Action.FEEDBACK),
         "isolate": only(Action.ISOLATE),
-        "default, no repair": without_repair(),
+        "default, no repair": without(Action.REPAIR),
         "default": (),
     }
     return {
@@ -122,13 +102,6 @@ def chain(length: int, seed: int) -> Chain:
     return Chain(program=program, inputs=inputs, trace=render.trace(program, steps, NONCE))
 
 
-def job(one: Chain) -> Job:
-    """Ask as the endpoint does."""
-    closing = prompt.closing(one.program, one.inputs, NONCE)
-    messages = sent_on([{"role": "user", "content": closing}], prompt.instructions(one.program))
-    return Job(program=one.program, inputs=one.inputs, messages=messages, nonce=NONCE)
-
-
 @dataclass(kw_only=True)
 class Row:
     """What came of all requests under one policy; `plain` are tokens and characters of right first generations."""
@@ -162,63 +135,39 @@ class Row:
         if right and end.generations == 1:
             self.plain = (self.plain[0] + generated, self.plain[1] + len(each.trace))
 
-    def text(self, name: str, tokens_a_character: float) -> str:
-        """Write the row of a table."""
+    def text(self, name: str, tokens_a_character: float | None) -> str:
+        """Write the row of a table; None where it is not known what a faithful trace takes."""
+        plain = None if tokens_a_character is None else self.faithful * tokens_a_character
+        ratio = "not known" if plain is None else f"{self.generated / plain:.2f}"
         of, share = self.found.of["right"], 1000 / max(1, self.lines)
         return (
             f"| {name} | {self.found.share('right')} | {self.isolated * share:.0f} | {self.repaired * share:.0f} "
-            f"| {self.generated / (self.faithful * tokens_a_character):.2f} | {self.told / of:.0f} "
+            f"| {ratio} | {self.told / of:.0f} "
             f"| {self.asked / of:.1f} | {self.seconds / of:.1f} |"
         )
-
-
-async def row(upstream: LocalUpstream, policy: Policy, chains: Iterable[Chain], slots: int) -> Row:
-    """Carry all chains out under one policy."""
-    free, made = asyncio.Semaphore(slots), Row(found=Found(right=Counter(), of=Counter()))
-
-    async def one(each: Chain) -> None:
-        async with free:
-            began = perf_counter()
-            heard = await ask(upstream, job(each), policy)
-            made.note(each, heard, perf_counter() - began)
-
-    await asyncio.gather(*map(one, chains))
-    return made
 
 
 async def measure(arguments: argparse.Namespace) -> None:
     """Print the table once all is measured, and what is known so far to the side."""
     chains = [chain(length, arguments.seed + run) for run in range(arguments.runs) for length in LENGTHS]
-    upstream = LocalUpstream(
-        "local",
-        arguments.model or resolve(),
-        threads=arguments.threads,
-        context=CONTEXT,
-        slots=arguments.slots,
-        timeouts=PATIENT,
-    )
-    rows = dict[str, Row]()
-    try:
-        await upstream.start()
-        for name in arguments.rows:
-            rows[name] = made = await row(upstream, policies()[name], chains, arguments.slots)
-            sys.stderr.write(f"{made.text(name, 1)}\n")
-    finally:
-        await upstream.close()
+    rows = {name: Row(found=Found(right=Counter(), of=Counter())) for name in arguments.rows}
+    async with started(arguments, CONTEXT) as upstream:
+        for name, made in rows.items():
+            await carry_out(upstream, policies()[name], chains, arguments.slots, made.note)
+            sys.stderr.write(f"{made.text(name, None)}\n")
+        model = upstream.target.model
     tokens, characters = (sum(one.plain[index] for one in rows.values()) for index in (0, 1))
-    say(f"{upstream.target.model}, {len(chains)} chains from seed {arguments.seed}", "", *HEAD)
-    say(*(one.text(name, tokens / characters if tokens else 1) for name, one in rows.items()))
+    say(f"{model}, {len(chains)} chains from seed {arguments.seed}", "", *HEAD)
+    say(*(one.text(name, tokens / characters if tokens else None) for name, one in rows.items()))
 
 
 def main() -> None:
     """Read what is to be measured."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.mending")
-    parser.add_argument("--model", type=Path, help="a GGUF file; default: the embedded model")
     parser.add_argument("--runs", type=whole(1, 100_000), default=10, help="chains of each length")
     parser.add_argument("--seed", type=whole(0, 10**9), default=0, help="of the first chain")
     parser.add_argument("--rows", nargs="+", default=list(policies()), choices=list(policies()))
-    parser.add_argument("--threads", type=whole(1, 64), default=2)
-    parser.add_argument("--slots", type=whole(1, 64), default=2)
+    add_model(parser)
     asyncio.run(measure(parser.parse_args()))
 
 

@@ -10,35 +10,26 @@ examples that read texts:
     tokens     generated ones a text
     seconds    a text
 
-Below it the reasons why texts of the last row were not answered or not right.
+Below it, for each row, why texts were not answered or not right.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from time import perf_counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-from guard.cli.amounts import whole
 from guard.procedure.execute import Program, reference
 from guard.procedure.types import Value
 from guard.procedure.values import equal
-from guard.run.ladders import Action, Rule, always, defaults
-from guard.run.opening import Job
+from guard.run.ladders import Action, always
 from guard.run.policy import Policy, Votes
-from guard.trace import prompt
-from guard.upstream.local import LocalUpstream
-from guard.upstream.model import resolve
-from guard.wire.conversation import sent_on
-from tests.benchmarks.mending import NONCE, PATIENT, SECONDS
 from tests.benchmarks.prompting import Found, say
-from tests.live import Heard, ask
+from tests.benchmarks.runs import SECONDS, add_model, carry_out, started, without
+from tests.live import Heard
 from tests.texts import texts
 from tests.worked import worked
 
@@ -87,18 +78,6 @@ def cases(half: str, *, shipped: bool) -> list[Case]:
     return found
 
 
-def without(*actions: Action) -> tuple[Rule, ...]:
-    """The default ladders without some actions."""
-    return tuple(
-        Rule(
-            ladder=tuple(rung for rung in ladder if rung.action not in actions)
-            or always([Action.REJECT])[0].ladder,
-            kinds=frozenset({kind}),
-        )
-        for kind, ladder in defaults(Policy().force).items()
-    )
-
-
 def policies() -> Mapping[str, Policy]:
     """The rows."""
     return {
@@ -110,13 +89,6 @@ def policies() -> Mapping[str, Policy]:
     }
 
 
-def job(case: Case) -> Job:
-    """Ask as the endpoint does."""
-    closing = prompt.closing(case.program, case.inputs, NONCE)
-    messages = sent_on([{"role": "user", "content": closing}], prompt.instructions(case.program))
-    return Job(program=case.program, inputs=case.inputs, messages=messages, nonce=NONCE)
-
-
 @dataclass(kw_only=True)
 class Row:
     """What came of all texts under one policy."""
@@ -125,9 +97,10 @@ class Row:
     asked: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    reasons: list[str] = field(default_factory=list)
 
-    def note(self, case: Case, heard: Heard, seconds: float) -> str | None:
-        """Add one text; say why it was not right."""
+    def note(self, case: Case, heard: Heard, seconds: float) -> None:
+        """Add one text, and why it was not right."""
         end = heard.end
         assert end is not None
         answered = end.end is not None
@@ -141,14 +114,13 @@ class Row:
         self.tokens += sum(usage.completion for usage in end.usage)
         self.seconds += seconds
         if right:
-            return None
+            return
         if answered:
-            read = [f"{one.target} = {one.value}" for one in heard.verified if one.decided]
-            return f"{case.name}: wrong: {'; '.join(read)}"
-        failed = Counter(f"{one.kind} at {one.step}: {one.found[:60]!r}" for one in heard.violations)
-        return (
-            f"{case.name}: {end.outcome}: {'; '.join(f'{times} x {what}' for what, times in failed.items())}"
-        )
+            why = [f"{one.target} = {one.value}" for one in heard.verified if one.decided]
+        else:
+            failed = Counter(f"{one.kind} at {one.step}: {one.found[:60]!r}" for one in heard.violations)
+            why = [f"{times} x {what}" for what, times in failed.items()]
+        self.reasons.append(f"{case.name}: {'wrong' if answered else end.outcome}: {'; '.join(why)}")
 
     def text(self, name: str) -> str:
         """Write the row of a table."""
@@ -157,55 +129,26 @@ class Row:
         return f"| {name} | {shares} | {self.asked / of:.1f} | {self.tokens / of:.0f} | {self.seconds / of:.1f} |"
 
 
-async def row(
-    upstream: LocalUpstream, policy: Policy, asked: Iterable[Case], slots: int
-) -> tuple[Row, list[str]]:
-    """Carry all out under one policy."""
-    free, made = asyncio.Semaphore(slots), Row(found=Found(right=Counter(), of=Counter()))
-
-    async def one(case: Case) -> str | None:
-        async with free:
-            began = perf_counter()
-            heard = await ask(upstream, job(case), policy)
-            return made.note(case, heard, perf_counter() - began)
-
-    reasons = await asyncio.gather(*map(one, asked))
-    return made, [reason for reason in reasons if reason is not None]
-
-
 async def measure(arguments: argparse.Namespace) -> None:
-    """Print the table, row by row, and the reasons."""
+    """Print the table row by row, then the reasons of each."""
     asked = cases(arguments.half, shipped=arguments.shipped)
-    upstream = LocalUpstream(
-        "local",
-        arguments.model or resolve(),
-        threads=arguments.threads,
-        context=CONTEXT,
-        slots=arguments.slots,
-        timeouts=PATIENT,
-    )
-    reasons: list[str] = []
-    try:
-        await upstream.start()
+    rows = {name: Row(found=Found(right=Counter(), of=Counter())) for name in arguments.rows}
+    async with started(arguments, CONTEXT) as upstream:
         say(f"{upstream.target.model}, {len(asked)} texts of the half `{arguments.half}`", "", *HEAD)
-        for name in arguments.rows:
-            made, reasons = await row(upstream, policies()[name], asked, arguments.slots)
+        for name, made in rows.items():
+            await carry_out(upstream, policies()[name], asked, arguments.slots, made.note)
             say(made.text(name))
-            sys.stderr.write("".join(f"  {reason}\n" for reason in reasons))
-    finally:
-        await upstream.close()
-    say("", *(f"* {reason}" for reason in reasons))
+    for name, made in rows.items():
+        say("", f"{name}:", *(f"* {reason}" for reason in made.reasons))
 
 
 def main() -> None:
     """Read what is to be measured."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.texts")
-    parser.add_argument("--model", type=Path, help="a GGUF file; default: the embedded model")
     parser.add_argument("--half", choices=["tune", "report"], default="tune")
     parser.add_argument("--shipped", action="store_true", help="the cases of the examples, too")
     parser.add_argument("--rows", nargs="+", default=list(policies()), choices=list(policies()))
-    parser.add_argument("--threads", type=whole(1, 64), default=2)
-    parser.add_argument("--slots", type=whole(1, 64), default=2)
+    add_model(parser)
     asyncio.run(measure(parser.parse_args()))
 
 

@@ -33,7 +33,6 @@ from tests.upstream import openai_types
 from tests.upstream.responding import Answer
 from tests.upstream.servers import (
     DONE,
-    KEPT_STREAM_HEAD,
     SHORT,
     Call,
     Connection,
@@ -45,6 +44,7 @@ from tests.upstream.servers import (
     opening,
     run,
     serving,
+    streams,
     text_in,
     whole,
 )
@@ -234,15 +234,6 @@ def test_it_goes_on_from_no_prefix() -> None:
 
 
 # --- the answer ----------------------------------------------------------------------------------
-
-
-def streams(*events: bytes, **settings: Any) -> Any:
-    async def behave(connection: Connection) -> None:
-        while True:
-            await connection.request()
-            await connection.stream(*events, **{"head": KEPT_STREAM_HEAD, **settings})
-
-    return behave
 
 
 def heard(*events: bytes, **settings: Any) -> list[Text | Ended]:
